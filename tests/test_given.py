@@ -61,7 +61,7 @@ def test_what_is_neither_is_told(tmp_path: Path) -> None:
 def test_files_patterns_and_folders_are_one_treebank(tmp_path: Path, given: str) -> None:
     for name, count in (("a.mrg", 3), ("b.mrg", 2)):
         (tmp_path / name).write_text(TREE * count)
-    found = Treebank.of([Path(given.format(tmp_path))], SplitSettings())
+    found = Treebank.read_all([Path(given.format(tmp_path))], SplitSettings())
     assert found.table["sentence"].to_pylist() == [0, 1, 2, 3, 4]
     assert len(set(found.table["file"].to_pylist())) == 2
     table = tmp_path / "all.parquet"
@@ -76,15 +76,15 @@ def test_files_patterns_and_folders_are_one_treebank(tmp_path: Path, given: str)
 
 def test_folders_without_a_treebank_and_other_policies_are_told(tmp_path: Path) -> None:
     with refused("no-treebank"):
-        Treebank.of([tmp_path], SplitSettings())
+        Treebank.read_all([tmp_path], SplitSettings())
     (tmp_path / "a.mrg").write_text(TREE)
-    found = Treebank.of([tmp_path / "a.mrg"], SplitSettings(punctuation="keep"))
+    found = Treebank.read_all([tmp_path / "a.mrg"], SplitSettings(punctuation="keep"))
     found.write(tmp_path / "b.parquet", language="x", split="")
     with refused("mixed-punctuation", file="a.mrg"):
-        Treebank.of([tmp_path / "a.mrg", tmp_path / "b.parquet"], SplitSettings())
+        Treebank.read_all([tmp_path / "a.mrg", tmp_path / "b.parquet"], SplitSettings())
 
 
 @pytest.mark.parametrize("name", ["absent.mrg", "absent"])
 def test_a_file_that_is_not_there_is_told_whatever_its_name(tmp_path: Path, name: str) -> None:
     with refused("missing-file", file=name):
-        Treebank.of([tmp_path / name], SplitSettings())
+        Treebank.read_all([tmp_path / name], SplitSettings())

@@ -8,7 +8,7 @@ import pytest
 
 from attree.base import languages
 from attree.base.files import read_json
-from attree.base.languages import ANY, code_in, code_of, language_of_most, told
+from attree.base.languages import ANY, code_in, code_of, detect, language_of_most
 from attree.parsers.find import language_of
 from attree.ready import trained_folder
 from tests.refusals import refused
@@ -51,7 +51,7 @@ def test_every_language_has_rules_of_its_own_of_a_near_one_or_of_any() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "12 + 3 = 15", "?!"])
 def test_a_text_without_letters_tells_nothing(text: str) -> None:
-    assert told([text]) == ""
+    assert detect([text]) == ""
 
 
 def test_a_language_is_told_from_the_first_texts_only() -> None:
@@ -59,7 +59,7 @@ def test_a_language_is_told_from_the_first_texts_only() -> None:
         yield from ["", "The old man walked home. " * 200]
         raise AssertionError("more was read than needed")
 
-    assert told(texts()) == "en"
+    assert detect(texts()) == "en"
 
 
 def test_most_sentences_tell_a_treebanks_language() -> None:
@@ -104,7 +104,7 @@ def test_languages_of_real_sentences_are_told(data: Path) -> None:
         code = _CODES.get(language) or code_of(language)
         lines = (folder / "dev.conllu").read_text(encoding="utf-8").splitlines()
         texts = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
-        found = [told([text]) for text in random.Random(0).sample(texts, min(30, len(texts)))]
+        found = [detect([text]) for text in random.Random(0).sample(texts, min(30, len(texts)))]
         alike = _ALIKE | {code: code}
         hits = [alike.get(one, one) == alike.get(code, code) for one in found]
         right[code] = sum(hits) / len(hits)

@@ -40,7 +40,7 @@ def _read(path):
 
 def forget() -> None:
     """Read every file anew."""
-    for cached in (provenance._file, provenance._parts, provenance._on_the_way):
+    for cached in (provenance._file, provenance._parts, provenance._packages_of):
         cached.cache_clear()
     provenance.code_hash.cache_clear()
 

@@ -17,7 +17,7 @@ from attree.bulk.output import read_trees
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import line_constraints, parse_lines, reasons, refuse_treebanks
 from attree.treebank.brackets import bracketed
-from attree.treebank.half import known, read_line
+from attree.treebank.half import constraints_of, read_line
 from attree.treebank.pairing import read_whole
 from attree.treebank.sentence import SplitSettings
 from attree.trees.constraints import UNKNOWN, Constraints
@@ -136,7 +136,7 @@ def real(data: Path) -> list[tuple[list[str], str, Constraints]]:
             known_of = {(i, j): x for i, j, x in marked}
             marked = [(i, j, known_of[i, j]) for i, j in known_of]
             line = f"({bracketed(one.words, ['X'] * len(one.words), marked)})"
-            found.append((list(one.words), line, known(read_line(line))))
+            found.append((list(one.words), line, constraints_of(read_line(line))))
     return found
 
 

@@ -14,7 +14,7 @@ from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import clean
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.given import as_tables
-from attree.treebank.half import known, read, read_line
+from attree.treebank.half import constraints_of, read, read_line
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from attree.treebank.table import from_table, to_table
 from attree.trees.constraints import COMPLETE, NO_PHRASE, UNKNOWN, Constraints
@@ -185,7 +185,7 @@ LINES = {
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_is_a_sentence_of_which_something_may_be_known(line: str):
     found = read_line(line)
-    assert (" ".join(found.words), known(found)) == LINES[line]
+    assert (" ".join(found.words), constraints_of(found)) == LINES[line]
 
 
 @pytest.mark.parametrize(
@@ -207,9 +207,9 @@ def test_a_line_that_is_no_sentence(line: str, problem: str):
 
 def test_what_a_line_says_twice_names_the_words():
     with refused("contradiction"):
-        known(read_line("( (NP (! the old)) man)"))
+        constraints_of(read_line("( (NP (! the old)) man)"))
     with refused("whole-sentence"):
-        known(read_line("(! a b)"))
+        constraints_of(read_line("(! a b)"))
     many = " ".join(f"(= {'w ' * 300})" for _ in range(11))
     with refused("too-long", "3,300"):
-        known(read_line(f"( {many} x)"))
+        constraints_of(read_line(f"( {many} x)"))

@@ -83,7 +83,7 @@ def test_labels_that_two_tables_share_tell_them_apart_or_mean_the_same() -> None
 @pytest.mark.parametrize("text", ["universal:nosuch", "unknown:ptb", "universal:", "own"])
 def test_what_cannot_be_asked_for(text: str) -> None:
     with pytest.raises(AttreeError):
-        Labelling.of(text)
+        Labelling.parse(text)
     with refused("bad-setting", file="command line"):
         settings_of(labels=text)
 

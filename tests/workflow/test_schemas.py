@@ -14,7 +14,7 @@ from snakemake.utils import update_config
 
 from attree import decoding, evaluation, scoring
 from attree.base.registry import choices
-from attree.base.settings import checked, form_of, one_of
+from attree.base.settings import fill_in, form_of, one_of
 from attree.plan import configuration
 from attree.plan.configuration import configured
 from attree.plan.plan import make_plan, without_null
@@ -58,9 +58,9 @@ def test_a_further_decoder_needs_no_edit_of_the_schema(
     assert choices("made:E") == ["one", "two"]
     assert choices("made:F.few") == ["two"]
     kind = dict[str, Annotated[str, one_of("made:E")]]
-    assert checked({"decoder": "two"}, kind) == {"decoder": "two"}
+    assert fill_in({"decoder": "two"}, kind) == {"decoder": "two"}
     with refused("bad-setting", "two"):
-        checked({"decoder": "tow"}, kind)
+        fill_in({"decoder": "tow"}, kind)
 
 
 @pytest.mark.parametrize("overlay", ["open", "paper"])

@@ -1,1 +1,1 @@
-"""What every room uses: errors, files, processes, options, hashes of code."""
+"""Tools for all packages: errors, files, processes, options, hashes of code."""

@@ -1,12 +1,11 @@
-"""A Dask cluster for the length of a block: its kinds, started, connected to, and ended.
+"""Start a Dask cluster, or connect to one, for the length of a block.
 
-A kind is processes of this machine, Slurm jobs, or any scheduler by its address; another one is a
-class here and its line in :data:`CLUSTERS`. What runs on workers is the business of the stage that
-starts them.
+A cluster is processes of this machine, Slurm jobs, or any scheduler by its address. To add a kind,
+write a class here and a line in :data:`CLUSTERS`. A stage decides what its workers run.
 
-A Dask scheduler runs any code that whoever connects sends it. So clusters that are started here
-talk TLS under a certificate made for the run, which nobody else has: its key stays in memory, or in
-files that only the user can read. Scratch files lie in a folder that only the user can enter.
+A Dask scheduler runs any code that a client sends. So clusters that are started here use TLS with a
+certificate made for the run: its key stays in memory, or in files that only the user can read.
+Scratch files lie in a folder that only the user can enter.
 """
 
 from __future__ import annotations
@@ -43,23 +42,23 @@ from attree.base.process import temporary, track_quietly
 LOOPBACK = "127.0.0.1"
 _SECONDS_FOR_QUEUE = 30
 
-#: What glibc arrives at by itself where nothing is set; a batch job does not see `_CONFIG`.
+#: glibc's own thresholds, set in the script of a batch job, which does not see `_CONFIG`.
 _MALLOC = ("MALLOC_TRIM_THRESHOLD_=67108864", "MALLOC_MMAP_THRESHOLD_=33554432")
 
 _SECONDS_TO_CONNECT = 30
 
-#: Without a dashboard nothing is told to those who ask by HTTP, whatever host they say they ask.
-_UNTOLD: dict[str, list[str]] = {
+#: No HTTP routes: without a dashboard, the cluster answers no HTTP request, whatever its host.
+_NO_ROUTES: dict[str, list[str]] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
 _CONFIG = {
     "distributed.scheduler.worker-saturation": 1.0,
-    # a worker is as large as its encoder: paused or ended for that, it would never go on
+    # a worker is as large as its encoder: paused or ended for its size, it would never continue
     "distributed.worker.memory.terminate": False,
     "distributed.worker.memory.pause": False,
     "distributed.admin.large-graph-warning-threshold": "1GB",
-    # Dask's nanny sets it, and with it every large tensor is fresh memory: a third slower
+    # Dask's nanny sets it, and every large tensor is then fresh memory: a third slower
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
 
@@ -70,13 +69,13 @@ class Wanted:
 
     Attributes:
         count: how many.
-        slots: tasks that each worker runs at once.
+        slots: how many tasks each worker runs at once.
         threads: of each worker's encoder; by default its share of the machine.
-        gpus: of this machine, dealt out to its workers in turn.
-        folder: for the logs of batch jobs.
-        dashboard: address of Dask's dashboard, or None for none.
-        options: of the kind of cluster.
-        allowed_failures: worker deaths that a task survives.
+        gpus: of this machine, assigned to its workers in turn.
+        folder: where batch jobs write their logs.
+        dashboard: address of Dask's dashboard, or None for no dashboard.
+        options: of this kind of cluster.
+        allowed_failures: how many worker deaths a task survives.
     """
 
     count: int
@@ -90,7 +89,7 @@ class Wanted:
 
     @property
     def has_dashboard(self) -> bool:
-        """Whether there is a dashboard to show."""
+        """Whether a dashboard is asked for and can be shown."""
         return self.dashboard is not None and importlib.util.find_spec("bokeh") is not None
 
     def scheduler(self, security: Security) -> dict[str, Any]:
@@ -100,7 +99,7 @@ class Wanted:
             "protocol": "tls://",
             "security": security,
             "dashboard": self.has_dashboard,
-            # without a dashboard there is still a small server of metrics, which also stays private
+            # without a dashboard Dask still serves metrics: on loopback, where they stay private
             "dashboard_address": self.dashboard or f"{LOOPBACK}:0",
         }
 
@@ -110,7 +109,7 @@ class Cluster(ABC):
 
     Attributes:
         ours: whether attree started it, so that it can wait for its workers.
-        replaces: whether workers that have gone are asked for again.
+        replaces: whether workers that end are replaced.
         scattered: whether its workers run on other machines, which share the output's folder.
     """
 
@@ -123,20 +122,20 @@ class Cluster(ABC):
         self.security = self.secured()
 
     def secured(self) -> Security:
-        """Return who may connect: by default only those who have this run's certificate."""
+        """Return the security settings: by default a certificate made for this run."""
         return Security.temporary()
 
     @abstractmethod
     def running(self, private: Path) -> AbstractContextManager[Any]:
-        """Start it for the block, its scratch in ``private``; yield what a client connects to."""
+        """Run the cluster with its scratch in ``private``; yield what a client connects to."""
 
     def queued(self, names: set[Any]) -> set[Any]:
-        """Return the workers that a queue will start or has started; all if it does not answer."""
+        """Return the workers still queued or running; all of them if the queue does not answer."""
         return names
 
 
 class Local(Cluster):
-    """Processes of this machine, each with a GPU of its own where there are some."""
+    """Processes of this machine, which share its GPUs in turn."""
 
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:
@@ -181,12 +180,12 @@ class Address(Cluster):
 
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:
-        """Yield its address."""
+        """Yield the scheduler's address."""
         yield self.wanted.options["address"]
 
 
 class Slurm(Cluster):
-    """One Slurm job a worker."""
+    """A Slurm job for each worker."""
 
     replaces = scattered = True
 
@@ -222,18 +221,18 @@ class Slurm(Cluster):
 
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:
-        """Ask for the jobs."""
+        """Submit the jobs."""
         from dask_jobqueue import SLURMCluster
         from dask_jobqueue.slurm import SLURMJob
 
-        given = self.wanted.options
+        options = self.wanted.options
         scheduler = self.wanted.scheduler(self.security)
-        if "interface" in given:
+        if "interface" in options:
             del scheduler["host"]
         logs = (self.wanted.folder or Path()) / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         usual = {"memory": "4GB", "interface": "lo", "job_cpu": self.wanted.threads or 1}
-        job = {"cores": self.wanted.slots, "processes": 1, **usual, **given}
+        job = {"cores": self.wanted.slots, "processes": 1, **usual, **options}
         _check_job(SLURMJob("tls://", "check", **job).job_script())
         with SLURMCluster(
             python=sys.executable,
@@ -252,18 +251,18 @@ class Slurm(Cluster):
             yield self._cluster
 
     def queued(self, names: set[Any]) -> set[Any]:
-        """Ask ``squeue``."""
+        """Ask ``squeue`` which workers' jobs are in the queue."""
         if not names:
             return names
-        told = _asked("squeue", "--noheader", "--format=%i", f"--user={getpass.getuser()}")
-        if told is None or told.returncode:
+        result = _run("squeue", "--noheader", "--format=%i", f"--user={getpass.getuser()}")
+        if result is None or result.returncode:
             return names
-        jobs, workers = set(told.stdout.split()), self._cluster.workers
+        jobs, workers = set(result.stdout.split()), self._cluster.workers
         return {name for name in names if name in workers and workers[name].job_id in jobs}
 
 
-def _asked(*command: str, input: str | None = None) -> subprocess.CompletedProcess[str] | None:
-    """Return what a command of Slurm's says; None where it does not answer in time."""
+def _run(*command: str, input: str | None = None) -> subprocess.CompletedProcess[str] | None:
+    """Run a command of Slurm; return None where it does not answer in time."""
     try:
         return subprocess.run(
             command, input=input, capture_output=True, text=True, timeout=_SECONDS_FOR_QUEUE
@@ -273,15 +272,15 @@ def _asked(*command: str, input: str | None = None) -> subprocess.CompletedProce
 
 
 def _check_job(script: str) -> None:
-    """Ask Slurm whether it takes a worker's job: one that it refuses would be waited for in vain.
+    """Ask Slurm whether it accepts a worker's job, since a refused job never starts.
 
     Raises:
-        AttreeError: it does not, with its reason.
+        AttreeError: Slurm refuses it; the message has its reason.
     """
-    told = _asked("sbatch", "--test-only", input=script)
-    # where the controller is busy the jobs are submitted, and waited for
-    if told is not None and told.returncode:
-        reason = (told.stderr.strip().splitlines() or ["no reason is given"])[0]
+    result = _run("sbatch", "--test-only", input=script)
+    # no answer: the controller is busy, so submit the jobs and wait
+    if result is not None and result.returncode:
+        reason = (result.stderr.strip().splitlines() or ["no reason is given"])[0]
         problem = f"Slurm refuses a worker's job ({reason.removeprefix('sbatch: error: ')})"
         fix = "check each --slurm KEY=VALUE, and that the cluster is up"
         raise AttreeError("slurm-refused", problem, fix=fix)
@@ -292,7 +291,7 @@ CLUSTERS: dict[str, type[Cluster]] = {"local": Local, "address": Address, "slurm
 
 
 class _NoScratchOnPath(WorkerPlugin):
-    """Takes a worker's scratch folder off its path: nothing is imported from there."""
+    """Remove a worker's scratch folder from its path, so that nothing is imported from it."""
 
     name = "attree-path"
 
@@ -300,11 +299,11 @@ class _NoScratchOnPath(WorkerPlugin):
         self.private = private
 
     def setup(self, worker: Any) -> None:
-        """Forget the folder; called by Dask when a worker starts."""
-        _forget(self.private)
+        """Remove the folder from the path; Dask calls this when a worker starts."""
+        _drop_from_path(self.private)
 
 
-def _forget(folder: Path) -> None:
+def _drop_from_path(folder: Path) -> None:
     sys.path[:] = [entry for entry in sys.path if not Path(entry).is_relative_to(folder)]
 
 
@@ -319,13 +318,13 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         AttreeError: the scheduler cannot be reached.
     """
     for name in ("batched", "client", "comm.tcp", "core", "nanny", "scheduler", "utils", "worker"):
-        # the stages report what matters of it, in one line
+        # stages report the important errors in one line
         logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL + 1)
     for name in ("asyncio", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     cluster = CLUSTERS[kind](wanted)
     with contextlib.ExitStack() as stack:
-        # of a name that nobody can guess, and only this user can enter it (0700)
+        # nobody can guess its name, and only this user can enter it (0700)
         parent = wanted.folder if cluster.scattered else None
         made = Path(tempfile.mkdtemp(prefix=".attree-", dir=parent))
         stack.enter_context(temporary(made))
@@ -333,13 +332,13 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         private.mkdir(mode=0o700)
         scratch = {"temporary-directory": str(private)}
         failures = {"distributed.scheduler.allowed-failures": wanted.allowed_failures}
-        told = {} if wanted.has_dashboard else _UNTOLD
-        stack.enter_context(dask.config.set(_CONFIG | failures | scratch | told))
+        routes = {} if wanted.has_dashboard else _NO_ROUTES
+        stack.enter_context(dask.config.set(_CONFIG | failures | scratch | routes))
         with warnings.catch_warnings():
-            # a taken port: another one is used, and its address is printed
+            # where the port is in use, Dask takes another one and prints its address
             warnings.simplefilter("ignore", UserWarning)
             running = stack.enter_context(cluster.running(private))
-        _forget(private)
+        _drop_from_path(private)
         if cluster.ours and wanted.has_dashboard:
             _check_hosts(running.scheduler, running.dashboard_link)
             print(f"attree: dashboard: {running.dashboard_link}", file=sys.stderr, flush=True)
@@ -357,9 +356,9 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
 
 
 def _check_hosts(scheduler: Any, link: str) -> None:
-    """Let a dashboard answer only those who ask for a name of this machine.
+    """Let a dashboard answer only requests for a name of this machine.
 
-    Another name may have been made to lead here by a web page that the same browser shows.
+    A web page in the same browser can make another name lead here (DNS rebinding).
     """
     named = {urlsplit(link).hostname, "localhost", "127.0.0.1", "::1"}
     named |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}

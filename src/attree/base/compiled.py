@@ -1,9 +1,9 @@
-"""Compiled loops: one decorator, so that every kernel is cached and releases the interpreter lock.
+"""Compile loops with Numba; every kernel is cached and releases the interpreter lock.
 
-Numba keeps compiled code as pickles, and opening a pickle runs code: they lie in a folder that only
-the user can write: ``NUMBA_CACHE_DIR``, else beside the source, else ``~/.cache/attree``. A
-kernel's key is the text of its *own file*: a kernel therefore calls only kernels of its own file,
-or a change elsewhere would go unseen.
+Numba caches compiled code as pickles, and opening a pickle runs code. So they lie in a folder that
+only the user can write: ``NUMBA_CACHE_DIR``, else beside the source, else ``~/.cache/attree``. The
+cache is keyed by the text of the kernel's *own file*: so a kernel calls only kernels of its file,
+or a change elsewhere would be missed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def kernel(function: _Function) -> _Function:
 
 
 def finite_kernel(function: _Function) -> _Function:
-    """Compile ``function``, which never meets NaN: lets maxima be taken several at a time.
+    """Compile ``function``, which never meets NaN, so that maxima are vectorised.
 
-    Sums are not reordered, so results are those of :func:`kernel`.
+    Sums are not reordered, so the results equal those of :func:`kernel`.
     """
     return _compile(function, fastmath={"nnan", "nsz"})
 
 
 def inlined(function: _Function) -> _Function:
-    """Make ``function`` a part of each kernel of its file that calls it, under that one's rules."""
+    """Inline ``function`` into each kernel of its file that calls it, under that kernel's rules."""
     part: Any = numba.njit(inline="always")(function)
     return part
 
@@ -49,7 +49,7 @@ def _compile(function: _Function, **options: Any) -> _Function:
         return numba.njit(**options)(function)
     config: Any = numba.config
     before = config.CACHE_DIR
-    # read when a kernel is declared, and by no one else now; none is beside the source
+    # Numba reads it when a kernel is declared; empty means beside the source
     config.CACHE_DIR = "" if folder is None else str(folder)
     try:
         return numba.njit(cache=True, **options)(function)
@@ -61,10 +61,10 @@ def _compile(function: _Function, **options: Any) -> _Function:
 
 @functools.cache
 def keeps_beside(package: Path) -> bool:
-    """Tell whether compiled code lies in its package's folder: nobody else can write there."""
+    """Tell whether compiled code lies in its package's folder, where nobody else can write."""
     try:
-        there = [package, *([cache] if (cache := package / "__pycache__").exists() else [])]
-        private = all(is_private(folder) and os.access(folder, os.W_OK) for folder in there)
+        folders = [package, *([cache] if (cache := package / "__pycache__").exists() else [])]
+        private = all(is_private(folder) and os.access(folder, os.W_OK) for folder in folders)
     except OSError:
         return False
     return private and not os.environ.get("NUMBA_CACHE_DIR")
@@ -75,12 +75,12 @@ def cache_folder() -> Path | None:
     """Return the first folder for compiled code that nobody but the user can write.
 
     ``NUMBA_CACHE_DIR`` comes first, then ``attree`` in the user's cache folder, made with mode
-    0700. ``None`` where there is no such folder: then every process compiles anew.
+    0700. Without such a folder it is ``None``, and every process compiles anew.
     """
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    with contextlib.suppress(OSError, RuntimeError):  # cannot be made
+    with contextlib.suppress(OSError, RuntimeError):  # it cannot be made
         if chosen:
             return made_private(Path(chosen))
-    with contextlib.suppress(OSError, RuntimeError):  # nor that; there is no home
+    with contextlib.suppress(OSError, RuntimeError):  # nor this one, or there is no home
         return private_cache("compiled")
     return None

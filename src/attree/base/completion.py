@@ -1,4 +1,4 @@
-"""What the shell offers at TAB: names out of registries, read without importing what takes time."""
+"""Offer names at TAB in the shell: from registries, without slow imports."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attree.base.registry import choices, named
+from attree.base.registry import choices, load
 
 if TYPE_CHECKING:
     from cyclopts.completion._engine import CompletionContext
 
 
-#: What offers names for the word that the shell asks about.
+#: A function from the word that the shell completes to the names it offers.
 Offer = Callable[["CompletionContext"], list[str]]
 
 
 def names(*registries: str, folders: str = "") -> Offer:
-    """Return what offers the names in registries, also after a comma.
+    """Return a function that offers the names in registries, also after a comma.
 
     Args:
         registries: as :func:`attree.base.registry.choices` takes them.
@@ -34,24 +34,24 @@ def names(*registries: str, folders: str = "") -> Offer:
 
 
 def encoders(word: CompletionContext) -> list[str]:
-    """Offer the encoder of the ready parsers, and those that a workflow has described here."""
-    described: Path = named("attree.encoder.source:DESCRIPTIONS")
-    usual = named("attree.ready:usual_encoder")()
+    """Offer the encoder of the ready parsers, and those described in this folder."""
+    described: Path = load("attree.encoder.source:DESCRIPTIONS")
+    usual = load("attree.ready:usual_encoder")()
     offered = [usual, *sorted(path.stem for path in described.glob("*.json"))]
     return [name for name in offered if name.startswith(word.incomplete)]
 
 
 def written_formats(word: CompletionContext) -> list[str]:
     """Offer the treebank formats that can be written."""
-    formats = named("attree.treebank.convert:writable")()
+    formats = load("attree.treebank.convert:writable")()
     return [name for name in formats if name.startswith(word.incomplete)]
 
 
 _UNSUPERVISED, _RECIPES = "attree.decoding:UNSUPERVISED", "attree.training.recipes:RECIPES"
 
-#: Parsers that parse: ready ones, and folders of ``attree train``.
+#: Parsers that can parse: ready ones, and folders that ``attree train`` wrote.
 parsers = names("attree.ready:TRAINED", _UNSUPERVISED, folders="parsers/*/parser.json")
-#: Parsers that can be trained, and with those that choose heads on trees.
+#: Parsers that can be trained, and these together with the unsupervised ones.
 recipes = names(_RECIPES)
 methods = names(_RECIPES, _UNSUPERVISED)
 associations = names("attree.scoring:ASSOCIATIONS")

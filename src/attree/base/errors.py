@@ -1,4 +1,4 @@
-"""Errors that a user can mend, each said in one line: where, what is wrong, what to do."""
+"""Errors that a user can mend, each in one line: where, what is wrong, what to do."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 class AttreeError(Exception):
-    """A problem in the input or the configuration, told in one line.
+    """A problem in the input or the configuration, in one line.
 
     The command line prints ``str(error)`` without a traceback and exits with status 1.
 
     Args:
-        code: the kind of problem, such as ``missing-file``: what programs and tests ask for, and
-            what stays when the words change. Several places may share one.
+        code: the kind of problem, such as ``missing-file``: programs and tests check it, and it
+            stays when the words change. Several places may share a code.
         problem: what is wrong, in plain words.
         file: the file at fault, if one is.
         line: its 1-based line, if one is known.
@@ -35,13 +35,13 @@ class AttreeError(Exception):
         where = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
         super().__init__(f"{where}{problem}" + (f" — {fix}" if fix else ""))
 
-    def but(self, **other: Any) -> AttreeError:
-        """Return the same error told with another ``problem``, ``file``, ``line`` or ``fix``."""
+    def replace(self, **other: Any) -> AttreeError:
+        """Return the same error with another ``problem``, ``file``, ``line`` or ``fix``."""
         parts: dict[str, Any] = vars(self) | other
         return AttreeError(**parts)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Keep the parts when the error crosses a process boundary (a Dask worker)."""
+        """Keep the parts when the error is pickled (for a Dask worker)."""
         return partial(type(self), **vars(self)), ()
 
 

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, one writer at a time, read within bounds and validated."""
+"""Write files whole or not at all, one writer at a time; read them within bounds, and validate."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from attree.base.process import temporary
 
 _Described = TypeVar("_Described")
 
-#: Bytes: no description is nearly as long, and a longer file is not read.
+#: Largest description that is read, in bytes; real ones are far smaller.
 LARGEST_DESCRIPTION = 64 * 2**20
 
-#: How the names of the pipes begin that a process was started with.
+#: Prefixes of the pipes that a process was started with.
 _STARTED_WITH = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
-#: How the text of a lock file begins.
+#: First bytes of a lock file.
 _HOLDER = b"process "
 
 _FIX_JSON = "correct it, or replace it by a whole copy"
@@ -40,8 +40,8 @@ _FIX_JSON = "correct it, or replace it by a whole copy"
 def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well.
 
-    The temporary name is unique to host, process and call, because after a kill two writers of the
-    same output can be alive. If the block raises, the temporary file is removed and ``path`` is
+    The temporary name is unique to host, process and call, because two writers of the same output
+    can be alive after a kill. If the block raises, the temporary file is removed and ``path`` is
     left as it was. A link at ``path`` is replaced and what it points to is left as it is.
 
     Args:
@@ -49,8 +49,7 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
         make: whether its folder is made where there is none.
 
     Raises:
-        AttreeError: ``path`` is a folder, a device or a pipe, or no folder can be where its own
-            should be.
+        AttreeError: ``path`` is a folder, a device or a pipe, or its folder cannot be made.
     """
     path = Path(path)
     if make:
@@ -58,12 +57,12 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
     if os.path.lexists(path) and not (path.is_symlink() or path.is_file()):
         problem = f"this is {_kind(path.stat().st_mode)}"
         raise AttreeError("not-regular", problem, file=path, fix="name a file to write")
-    part = path.with_name(_part_of(path))
+    part = path.with_name(_temporary_name(path))
     with temporary(part):
         try:
             part.touch()
         except FileNotFoundError:  # such as in /proc
-            problem = "no file can be made here"
+            problem = "no file can be created here"
             raise AttreeError("cannot-make", problem, file=path, fix="name another") from None
         yield part
         with part.open("rb") as written:
@@ -75,15 +74,15 @@ def make_folder(path: Path) -> None:
     """Make ``path`` and the folders above it, where they do not exist.
 
     Raises:
-        AttreeError: a file, or a link to nothing, stands in the way, or none can be made there.
+        AttreeError: a file or a broken link is in the way, or no folder can be made there.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise
-        taken = isinstance(error, FileExistsError | NotADirectoryError)
-        problem = "this is not a folder" if taken else f"no folder can be made here ({_why(error)})"
+        clash = isinstance(error, FileExistsError | NotADirectoryError)
+        problem = "this is not a folder" if clash else f"a folder cannot be made ({_why(error)})"
         fix = "choose another output"
         raise AttreeError("cannot-make", problem, file=error.filename, fix=fix) from None
 
@@ -93,7 +92,7 @@ def _why(error: OSError) -> str:
 
 
 def _kind(mode: int) -> str:
-    """Return what a path is that is no regular file."""
+    """Name the kind of a path that is no regular file."""
     return "a folder" if stat.S_ISDIR(mode) else "a device or pipe"
 
 
@@ -103,16 +102,16 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     Raises:
         AttreeError: two of them are one file or folder.
     """
-    taken: set[Any] = set().union(*map(_identities, inputs))
+    seen: set[Any] = set().union(*map(_identities, inputs))
     for output in outputs:
-        if taken & (names := _identities(output)):
-            problem, fix = "the output is the input, or another output", "name another file"
+        if seen & (names := _identities(output)):
+            problem, fix = "this output is also an input or another output", "name another file"
             raise AttreeError("output-is-input", problem, file=output, fix=fix)
-        taken |= names
+        seen |= names
 
 
 def _identities(path: Path) -> set[Path | tuple[int, int]]:
-    """Return the paths and the inode of a file: two names of a file share one of them."""
+    """Return the paths and the inode of a file, of which two names of a file share one."""
     try:
         status = path.stat()
     except OSError:
@@ -123,19 +122,18 @@ def _identities(path: Path) -> set[Path | tuple[int, int]]:
 
 
 def check_new(outputs: Iterable[Path | None], *, overwrite: bool) -> None:
-    """Refuse files that are to be written and are there, before anything is computed.
+    """Refuse output files that exist already, before anything is computed.
 
-    This and :func:`check_folder` are the rule for what people ask for; stages of the workflow
-    replace their outputs.
+    Commands call this or :func:`check_folder`; stages of the workflow replace their outputs.
 
     Raises:
-        AttreeError: one of them is there and ``overwrite`` is false.
+        AttreeError: one of them exists and ``overwrite`` is false.
     """
     for path in filter(None, () if overwrite else outputs):
-        # nothing stays in /dev/null
+        # a device such as /dev/null keeps nothing
         if os.path.lexists(path) and not path.is_dir() and (path.is_symlink() or path.is_file()):
             fix = "name another, or add --overwrite to replace it"
-            raise AttreeError("file-exists", "this file is here already", file=path, fix=fix)
+            raise AttreeError("file-exists", "this file exists already", file=path, fix=fix)
 
 
 def check_folder(
@@ -147,39 +145,39 @@ def check_folder(
     what: str,
     overwrite: bool,
 ) -> None:
-    """Refuse a folder that holds an earlier result or anything of others.
+    """Refuse an output folder that holds an earlier result or other files.
 
     Args:
         folder: of the output.
-        files: names of what a result has.
-        signs: those of them that nobody else has; by the others alone nothing is ours.
+        files: names of a result's files.
+        signs: those names that only a result has; without one, no file counts as a result's.
         last: the file that is written last: with it, a result is whole.
-        what: a result, for the message.
-        overwrite: an earlier result may be replaced. What an unfinished one left always is.
+        what: what a result is, for the message.
+        overwrite: whether an earlier result is replaced; an unfinished one always is.
 
     Raises:
-        AttreeError: as above, files of ours that are links, or no folder can be made there.
+        AttreeError: as above, a file of a result is a link, or a file is in the folder's place.
     """
     fix = "choose another --output"
     above = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not above.is_dir():
-        problem = "this is a file where a folder is needed"
+        problem = "this is a file; the output needs a folder"
         raise AttreeError("not-a-folder", problem, file=above, fix=fix)
-    held = {path.name: path for path in folder.iterdir()} if above == folder else {}
-    ours = {name for name in held if name[0] == "." and name.endswith(".part")}
-    ours |= set(files) if held.keys() & set(signs) else set()
-    if foreign := [name for name in held if name not in ours or held[name].is_symlink()]:
+    entries = {path.name: path for path in folder.iterdir()} if above == folder else {}
+    ours = {name for name in entries if name[0] == "." and name.endswith(".part")}
+    ours |= set(files) if entries.keys() & set(signs) else set()
+    if foreign := [name for name in entries if name not in ours or entries[name].is_symlink()]:
         problem = f"this folder holds other files ({min(foreign)})"
         raise AttreeError("foreign-folder", problem, file=folder, fix=fix)
-    if last in held and not overwrite:
+    if last in entries and not overwrite:
         fix += ", or add --overwrite to replace it"
-        raise AttreeError("folder-exists", f"{what} is here already", file=folder, fix=fix)
+        raise AttreeError("folder-exists", f"{what} exists here already", file=folder, fix=fix)
 
 
 def write_text(path: str | Path, text: str, *, make: bool = True) -> None:
     """Write ``text`` (UTF-8) to ``path``, whole or not at all, as :func:`whole_file` does."""
     with whole_file(path, make=make) as part:
-        # A file's name that is not UTF-8 has lone surrogates; JSON reads their escapes back.
+        # the name of a file that is not UTF-8 has lone surrogates; JSON reads their escapes back
         part.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
@@ -197,17 +195,17 @@ def check_regular(
         path: of the file.
         what: its kind, for messages.
         largest: the most bytes that are read.
-        stream: whether a pipe will do that this process was started with.
+        stream: whether a pipe is accepted that this process was started with.
 
     Raises:
-        AttreeError: absent, a link to nothing, a folder, a device or pipe, or too large.
+        AttreeError: it is absent, a broken link, a folder, a device or pipe, or too large.
     """
     path = Path(path)
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         problem = f"this {what} does not exist"
-        problem += ", only a link to nothing" if path.is_symlink() else ""
+        problem += ": the link is broken" if path.is_symlink() else ""
         raise AttreeError("missing-file", problem, file=path) from None
     except OSError as error:  # a loop of links, a name too long, no permission
         raise _unreadable(error, path, what) from None
@@ -231,23 +229,23 @@ def _unreadable(error: OSError, path: str | Path, what: str) -> AttreeError:
 def opened(
     path: str | Path, *, what: str, largest: int | None = None, stream: bool = False
 ) -> Iterator[BinaryIO]:
-    """Open a file for reading its bytes: every file that people name is opened here.
+    """Open a file that a user names, and read its bytes.
 
-    A named pipe may wait for a writer without end, and a device such as ``/dev/zero`` never ends:
-    neither is opened. What reads a file once, from its beginning to its end, takes a ``stream``
-    too: a pipe that the process was started with, that is standard input (``/dev/stdin``) or what
-    a shell makes of ``<(command)``. Treebanks are no streams: their beginning, which tells format
-    and encoding, is read before the whole.
+    A named pipe may wait for a writer for ever, and a device such as ``/dev/zero`` never ends:
+    neither is opened. With ``stream``, a pipe is accepted that the process was started with, as
+    standard input (``/dev/stdin``) or the shell's ``<(command)``: for readers that read once from
+    beginning to end. Treebanks are no streams: their beginning is read first, for format and
+    encoding, and then the whole.
 
     Args:
         path: of the file.
         what, largest, stream: as of :func:`check_regular`.
 
     Raises:
-        AttreeError: as :func:`check_regular`, or it cannot be read.
+        AttreeError: as for :func:`check_regular`, or it cannot be read.
     """
     check_regular(path, what=what, largest=largest, stream=stream)
-    # Not to wait where a pipe has taken the file's place since.
+    # do not wait if a pipe has replaced the file since the check
     flags = os.O_RDONLY | (0 if stream else os.O_NONBLOCK)
     try:
         with os.fdopen(os.open(path, flags), "rb") as handle:
@@ -263,7 +261,7 @@ def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTIO
 
 
 def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
-    """Read JSON; an absent, damaged or too large file is one clear line."""
+    """Read JSON; raise an AttreeError if the file is absent, damaged or too large."""
     text = read_bytes(path, what=what)
     try:
         return json.loads(text)
@@ -287,13 +285,13 @@ def read_described(
 
     Args:
         path: a regular file of at most ``largest`` bytes.
-        kind: a dataclass or ``msgspec.Struct`` whose annotations say types and ranges
+        kind: a dataclass or ``msgspec.Struct`` whose annotations give types and ranges
             (``Annotated[int, msgspec.Meta(ge=1)]``), or any type that msgspec decodes.
         what: the file's kind, for messages.
         fix: what the user can do about a wrong one.
 
     Raises:
-        AttreeError: absent, damaged, nested too deeply, or of another form; the key is named.
+        AttreeError: it is absent, damaged, nested too deeply, or of another form (names the key).
     """
     import msgspec
 
@@ -303,8 +301,8 @@ def read_described(
     except msgspec.ValidationError as error:
         raise _not_of_the_form(str(error), path, what, fix) from None
     except msgspec.DecodeError as error:
-        at = re.search(r"\(byte (\d+)\)", str(error))
-        line = 1 + text.count(b"\n", 0, int(at[1])) if at else None
+        match = re.search(r"\(byte (\d+)\)", str(error))
+        line = 1 + text.count(b"\n", 0, int(match[1])) if match else None
         raise _not_json(path, what, line, fix or _FIX_JSON) from None
     except RecursionError:
         problem = f"this {what} is nested too deeply"
@@ -319,12 +317,12 @@ def described(
     file: str | Path | None = None,
     fix: str | None = None,
 ) -> _Described:
-    """Return ``value``, which JSON or Parquet metadata of ``file`` held, as :func:`read_described`.
+    """Convert a ``value`` from JSON or Parquet metadata to ``kind``, as :func:`read_described`.
 
-    What no file held is checked likewise.
+    ``file`` is the file that held it, if one did.
 
     Raises:
-        AttreeError: another form; the key is named.
+        AttreeError: it has another form; the message names the key.
     """
     import msgspec
 
@@ -337,7 +335,7 @@ def described(
 def _not_of_the_form(
     message: str, path: str | Path | None, what: str, fix: str | None
 ) -> AttreeError:
-    """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into a line that begins with a.b."""
+    """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into an error that names a.b."""
     problem, _, position = message.partition(" - at ")
     key = position.strip("`").removeprefix("$").removeprefix(".")
     problem = problem[:1].lower() + problem[1:].replace("`", "")
@@ -349,16 +347,16 @@ def _not_of_the_form(
 def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
     """Yield a temporary folder beside ``output``; rename it when the block ends well.
 
-    A folder that stands at ``output`` and holds the file ``over`` is replaced; an empty one always.
+    A folder at ``output`` is replaced if it is empty or holds the file ``over``.
     """
-    part = output.with_name(_part_of(output))
+    part = output.with_name(_temporary_name(output))
     old = part.with_suffix(".old")
     with temporary(part):
         make_folder(part)
         yield part
         mode = stat.S_IMODE(part.stat().st_mode) & 0o666
         for file in part.iterdir():
-            file.chmod(mode)  # safetensors lets nobody but the owner read
+            file.chmod(mode)  # safetensors makes files that only the owner can read
             with file.open("rb") as written:
                 os.fsync(written.fileno())
         if over is not None and (output / over).is_file():
@@ -367,14 +365,14 @@ def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _part_of(path: Path) -> str:
-    """Return a name beside ``path`` that no other host, process or call gives."""
-    # not the whole of a long name, to which no more could be added
+def _temporary_name(path: Path) -> str:
+    """Return a temporary name for ``path``, unique to host, process and call."""
+    # cut, since a long name leaves no room for a suffix
     return f".{path.name[:40]}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
 
 
 def private_cache(name: str) -> Path:
-    """Return a folder of attree's in the user's cache that only the user can write, mode 0700.
+    """Make and return a folder in attree's cache that only the user can write, mode 0700.
 
     Args:
         name: of the folder, in ``attree`` under ``XDG_CACHE_HOME``, by default ``~/.cache``.
@@ -388,7 +386,7 @@ def private_cache(name: str) -> Path:
 
 
 def made_private(folder: Path) -> Path:
-    """Make a folder that only the user can write, mode 0700; refuse one that others can.
+    """Make a folder that only the user can write, mode 0700; refuse one that others can write.
 
     Raises:
         OSError, RuntimeError: as :func:`private_cache`.
@@ -401,7 +399,7 @@ def made_private(folder: Path) -> Path:
 
 
 def is_private(folder: Path) -> bool:
-    """Tell whether a folder is the user's, and nobody else can write in it."""
+    """Tell whether a folder is the user's own and nobody else can write in it."""
     status = folder.stat()
     others = stat.S_IWGRP | stat.S_IWOTH
     return status.st_uid == os.geteuid() and not status.st_mode & others
@@ -411,10 +409,10 @@ def is_private(folder: Path) -> bool:
 def lock(path: str | Path, *, what: str, wait: bool = False) -> Iterator[None]:
     """Hold an exclusive lock file at ``path`` for the block.
 
-    If another process holds it: wait for that one to end, or else refuse at once.
+    If another process holds it, wait for that process to end, or else refuse at once.
 
-    The lock belongs to the open file, so the operating system lets go of it when the process dies,
-    however it dies. Nothing but a regular file is opened, and no link is followed.
+    The lock belongs to the open file, so the operating system releases it when the process dies,
+    however it dies. Only a regular file is opened, and no link is followed.
     """
     path = Path(path)
     make_folder(path.parent)
@@ -447,34 +445,34 @@ def _not_a_lock(path: Path, problem: str) -> AttreeError:
     return AttreeError("not-a-lock", problem, file=path, fix="choose another output")
 
 
-def _plain(path: str | Path) -> Any:
+def _open_plain(path: str | Path) -> Any:
     return Path(path).open("rb", buffering=0)
 
 
-def _zstd(path: str | Path) -> Any:
+def _open_zstd(path: str | Path) -> Any:
     import pyarrow as pa
 
-    # pyarrow is installed anyway, and reads one frame after the other
+    # pyarrow is installed anyway, and reads all frames of a file
     return pa.input_stream(str(path), compression="zstd")
 
 
 #: suffix → how to open a file for reading bytes
 COMPRESSIONS: dict[str, Callable[[str | Path], Any]] = {
-    "": _plain,
+    "": _open_plain,
     ".gz": gzip.open,
     ".xz": lzma.open,
-    ".zst": _zstd,
+    ".zst": _open_zstd,
 }
-#: What reading a damaged compressed file raises, beside OSError.
+#: Exceptions of reading a damaged compressed file, beside OSError.
 DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 
 
 def open_compressed(path: str | Path) -> Any:
-    """Open a regular file for reading its bytes, uncompressed as its suffix tells."""
+    """Open a regular file for reading, decompressed by its suffix."""
     check_regular(path, what="file")
-    return COMPRESSIONS.get(Path(path).suffix, _plain)(path)
+    return COMPRESSIONS.get(Path(path).suffix, _open_plain)(path)
 
 
 def is_cut_short(error: BaseException) -> bool:
-    """Tell whether an error while reading means that the file ends too early."""
+    """Tell whether a reading error means that the file ends too early."""
     return isinstance(error, EOFError) or "runcated" in str(error)

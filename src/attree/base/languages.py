@@ -1,7 +1,7 @@
-"""Languages by name and by code, the one whose rules split words, and the one of a text.
+"""Find a language by name or code, the rules that split its words, and the language of a text.
 
-Names and codes are those of ``langcodes`` (BCP 47, ISO 639, and names in most languages); a text's
-language is told by ``py3langid``, offline. ``tests/benchmarks/RESULTS.md`` compares it with others.
+Names and codes are those of ``langcodes`` (BCP 47, ISO 639, and names in most languages).
+``py3langid`` detects languages, offline; ``tests/benchmarks/RESULTS.md`` compares it with others.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 #: spaCy's code of the rules for any language.
 ANY = "xx"
 
-#: How far a language may be from one whose rules split its words, by CLDR's distances: Bosnian is
+#: The largest CLDR distance between a language and another whose rules split its words: Bosnian is
 #: 8 from Croatian, Egyptian Arabic 10 from Arabic, Galician 20 from Spanish.
 _NEAR = 10
 
-#: Characters that are enough to tell a language by.
+#: How many characters are enough to detect a language.
 _ENOUGH = 4096
 
-#: A name of a folder or a file that is shorter is no language's: *mon* and *gum* are codes.
+#: Shorter names of folders and files are no language's name: *mon* and *gum* are codes too.
 _SHORTEST_NAME = 4
 
 
@@ -43,14 +43,14 @@ def code_of(language: str) -> str:
     Raises:
         AttreeError: there is no such language.
     """
-    given = language.strip()
-    if given == ANY or given in spacy_codes():
-        return given
+    name = language.strip()
+    if name == ANY or name in spacy_codes():
+        return name
     import langcodes
 
     try:
-        named = langcodes.get if langcodes.tag_is_valid(given) else langcodes.find
-        match = named(given)
+        named = langcodes.get if langcodes.tag_is_valid(name) else langcodes.find
+        match = named(name)
     except LookupError:
         match = langcodes.get("und")
     if not match.is_valid() or match.language in (None, "und", "zxx", "mul", "mis"):
@@ -60,10 +60,10 @@ def code_of(language: str) -> str:
 
 
 def code_in(name: str) -> str:
-    """Return the code of the language that a treebank's name says (``german_spmrl``), or ``""``.
+    """Return the code of the language named in a treebank's name (``german_spmrl``), or ``""``.
 
-    Only full names count, and only of languages with a code of two letters or with rules of words:
-    other words are names of some language too (*mono*, *legal*).
+    Only full names count, and only of languages with a two-letter code or with word rules: many
+    other words happen to name a language (*mono*, *legal*).
     """
     if len(name) < _SHORTEST_NAME:
         return ""
@@ -81,8 +81,8 @@ def spacy_codes() -> frozenset[str]:
     """Return the codes of the languages that spaCy has rules for, without importing spaCy."""
     spec = importlib.util.find_spec("spacy")
     folders = [] if spec is None else (spec.submodule_search_locations or [])
-    inside = (one for folder in folders for one in Path(folder, "lang").glob("*/__init__.py"))
-    return frozenset(one.parent.name for one in inside) - {ANY}
+    inside = (path for folder in folders for path in Path(folder, "lang").glob("*/__init__.py"))
+    return frozenset(path.parent.name for path in inside) - {ANY}
 
 
 @functools.cache
@@ -90,8 +90,8 @@ def rules_for(code: str) -> str:
     """Return the code of spaCy's rules for a language.
 
     Returns:
-        that of the language itself, or of one so near that its readers read both (Bosnian by
-        Croatian rules); ``xx`` where there is none.
+        the language's own code, or that of a very near language (Croatian rules for Bosnian);
+        ``xx`` where there is none.
     """
     if code == ANY or code in spacy_codes():
         return code
@@ -101,13 +101,13 @@ def rules_for(code: str) -> str:
     return near if distance <= _NEAR else ANY
 
 
-def told(texts: Iterable[str]) -> str:
-    """Return the code of the language that texts are in, told from their first characters.
+def detect(texts: Iterable[str]) -> str:
+    """Detect the language of texts by their first characters.
 
     Returns:
-        a code of two letters, or ``""`` where nothing tells: no letters, or hardly any.
+        a two-letter code, or ``""`` where there are no letters, or hardly any.
     """
-    text = " ".join(islice(_some(texts), 64))[:_ENOUGH]
+    text = " ".join(islice(_beginnings(texts), 64))[:_ENOUGH]
     if not any(character.isalpha() for character in text):
         return ""
     identifier = _identifier()
@@ -118,23 +118,23 @@ def told(texts: Iterable[str]) -> str:
 
 
 def language_of_most(sentences: Sequence[Sequence[str]]) -> str:
-    """Return the code of the language that sentences are in, each told by itself.
+    """Detect the language of most sentences, each by itself.
 
     Args:
-        sentences: their words; a hundred of them, from first to last, are looked at.
+        sentences: their words; about a hundred, spread over all of them, are looked at.
 
     Returns:
-        a code of two letters, or ``""`` where less than two thirds are in one language: several
-        treebanks, or words that are spelt as in none.
+        a two-letter code, or ``""`` where less than two thirds are in one language, as in several
+        treebanks, or in words of no common spelling.
     """
     step = max(len(sentences) // 100, 1)
-    counts = Counter(told([" ".join(words)]) for words in sentences[::step])
+    counts = Counter(detect([" ".join(words)]) for words in sentences[::step])
     code, count = counts.most_common(1)[0] if counts else ("", 0)
     return code if 3 * count >= 2 * counts.total() else ""
 
 
-def _some(texts: Iterable[str]) -> Iterable[str]:
-    """Yield texts, the first characters of each, that there be enough and no more are read."""
+def _beginnings(texts: Iterable[str]) -> Iterable[str]:
+    """Yield the first characters of texts until there are enough to detect a language."""
     left = _ENOUGH
     for text in texts:
         if part := " ".join(text[:_ENOUGH].split()):
@@ -146,9 +146,9 @@ def _some(texts: Iterable[str]) -> Iterable[str]:
 
 @functools.cache
 def _identifier() -> LanguageIdentifier:
-    """Load the identifier, of the languages that have codes of two letters.
+    """Load the language identifier, limited to languages with two-letter codes.
 
-    Among the others are creoles and dialects, for which it takes short English sentences.
+    It takes short English sentences for some of the others, such as creoles and dialects.
     """
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 

@@ -1,10 +1,10 @@
-"""The words of the command line: what an option of several commands means, takes and is bound by.
+"""Define the options that several commands share: help, type and bounds.
 
-A name means one thing. Its help begins with that, up to the first colon or full stop; what follows
-may differ from command to command. ``attree --options`` lists all of them.
+A name means one thing. Its help begins with that meaning, up to the first colon or full stop; what
+follows may differ from command to command. ``attree --options`` lists all of them.
 
-An option of one command is described in the ``Args`` of its docstring. A list takes both repetition
-and commas (:func:`separated`).
+An option of one command is described in the ``Args`` of its docstring. A list option may be
+repeated, or its items separated by commas (:func:`separated`).
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from attree.base.process import MOST_THREADS
 Command = TypeVar("Command", bound=Callable[..., Any])
 Setting = TypeVar("Setting")
 
-#: Where a function keeps what :func:`needs` and :func:`excludes` say of its options.
+#: Attributes in which :func:`needs` and :func:`excludes` store their rules on a function.
 NEEDS, EXCLUDES = "_needs", "_excludes"
 
 
 def needs(**leaders: str) -> Callable[[Command], Command]:
-    """Say which options have no effect without another: ``needs(tune_layers="tune_on")``.
+    """Declare which options have no effect without another: ``needs(tune_layers="tune_on")``.
 
-    Of several leaders, with a space between, one is enough.
+    Of several leaders, separated by spaces, one is enough.
     """
 
     return _marked(NEEDS, leaders)
 
 
 def excludes(*together: str) -> Callable[[Command], Command]:
-    """Say which options exclude each other: ``excludes("brackets json")``."""
+    """Declare which options exclude each other: ``excludes("brackets json")``."""
 
     return _marked(EXCLUDES, together)
 
@@ -54,7 +54,7 @@ def _marked(name: str, value: Any) -> Callable[[Command], Command]:
 
 
 def between(least: float, most: float | None = None) -> Callable[[Any, Any], None]:
-    """Return what refuses a number, or a number of a list, out of bounds, which are allowed."""
+    """Return a validator that refuses numbers out of bounds (inclusive), alone or in a list."""
 
     bounds = f"at least {least}" if most is None else f"between {least} and {most}"
 
@@ -70,10 +70,10 @@ _COMMA = re.compile(r",(?![^{]*\})")
 
 
 def separated(word: str) -> list[str]:
-    """Return the items of a word: commas separate them, as repeating the option does.
+    """Split a word into its items at commas.
 
-    A comma inside braces belongs to a pattern, one after ``list:`` or ``NAME=`` to one item, and
-    one in the name of a file that is there to that name.
+    Commas inside braces belong to a pattern, commas after ``list:`` or ``NAME=`` to one item, and
+    commas in the name of an existing file to that name.
     """
     if (
         word.startswith("list:")
@@ -86,7 +86,7 @@ def separated(word: str) -> list[str]:
 
 
 def _list(read: Callable[[str], Iterable[Any]]) -> Callable[[Any, Sequence[Token]], list[Any]]:
-    """Return what reads a list, each of its words as one item or more."""
+    """Return a converter that reads a list, one item or more from each word."""
 
     def convert(_: Any, tokens: Sequence[Token]) -> list[Any]:
         return [item for token in tokens for word in separated(token.value) for item in read(word)]
@@ -101,8 +101,8 @@ def _number(kind: Callable[[str], Any], word: str) -> list[Any]:
         raise ValueError(f"{word} is not a number") from None
 
 
-#: How lists are read: of words, whole numbers and numbers; of files and folders, those that a
-#: pattern matches; of treebanks, a file, a pattern or a folder each (:mod:`attree.treebank.given`).
+#: Converters of lists: of words, whole numbers and numbers; of paths, with patterns expanded; of
+#: treebanks, each a file, a pattern or a folder (:mod:`attree.treebank.given`).
 words = _list(lambda word: [word])
 numbers = _list(partial(_number, int))
 decimals = _list(partial(_number, float))
@@ -111,17 +111,17 @@ treebanks = _list(lambda word: [Path(word)])
 
 
 def _option(help: str, *bounds: int, **more: Any) -> Parameter:
-    """Return what is told of an option, and of a number its least and greatest value."""
+    """Return an option's help, and the bounds of a number."""
     return Parameter(help=help, validator=between(*bounds) if bounds else None, **more)
 
 
-# What a command says of in its docstring: a place to write to, files, words, treebanks
+# Types of options that commands describe in their docstrings
 Output = Annotated[Path, Parameter(allow_leading_hyphen=True)]
 Paths = Annotated[list[Path], Parameter(converter=paths)]
 Words = Annotated[list[str], Parameter(converter=words)]
 TreebankFiles = Annotated[list[Path], Parameter(converter=treebanks)]
 
-# Where things lie
+# Paths and outputs
 ParsesOutput = Annotated[Path, _option("Where to write: the table of parses (Parquet).")]
 OutputPrefix = Annotated[
     str, _option("Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")
@@ -272,7 +272,7 @@ Tokenizer = Annotated[
         show_default="rules",
     ),
 ]
-#: ``None`` where the tokenizer decides.
+#: ``None`` leaves it to the tokenizer.
 SplitLines = Annotated[
     bool,
     _option(
@@ -284,17 +284,17 @@ Column = Annotated[str, _option("Column of Parquet, field of JSON Lines.")]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Options that are keys of ``language.yaml``; None leaves one to the files' format."""
+    """Options that are keys of ``language.yaml``; None leaves a key to the files' format."""
 
     def given(self) -> dict[str, Any]:
-        """Return those that were asked for, by their keys; ``-`` alone stands for no label."""
-        asked = {key: value for key, value in asdict(self).items() if value is not None}
-        return {key: [] if value == ["-"] else value for key, value in asked.items()}
+        """Return the options that are set, by key; ``-`` alone stands for no label."""
+        options = {key: value for key, value in asdict(self).items() if value is not None}
+        return {key: [] if value == ["-"] else value for key, value in options.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingOptions(Asked):
-    """How treebank files are read, as asked for; None leaves it to their format.
+    """Options for reading treebank files; None leaves an option to their format.
 
     Attributes:
         format, encoding: of the files.
@@ -310,7 +310,7 @@ class ReadingOptions(Asked):
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How text becomes words, as asked for; None leaves it to the parser.
+    """Options for splitting text into words; None leaves an option to the parser.
 
     Attributes:
         language: whose rules split text.

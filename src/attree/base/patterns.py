@@ -1,8 +1,8 @@
-"""From patterns to files.
+"""Find the files that patterns match.
 
-In a pattern, ``wsj_{0125..0149}.mrg`` is a range (as wide as its first number),
-``test.{Basque,basque}.ptb`` a list, ``*``, ``?``, ``[…]`` and ``**`` are globs, and of alternatives
-separated by `` | `` the first that matches any file is taken.
+In a pattern, ``wsj_{0125..0149}.mrg`` is a range (padded to the width of its first number),
+``test.{Basque,basque}.ptb`` is a list, and ``*``, ``?``, ``[…]`` and ``**`` are globs. Of
+alternatives separated by `` | ``, the first that matches a file counts.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MOST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What patterns match.
+class Matches:
+    """The files that patterns match.
 
     Args:
         files: each file once, in the patterns' order and sorted within a pattern.
-        patterns: the alternatives taken, with their folder.
-        missing: those members of numbered ranges that match no file.
+        patterns: the alternative that matched, of each pattern, with its folder.
+        missing: the members of numbered ranges that match no file.
     """
 
     files: tuple[Path, ...]
@@ -36,13 +36,13 @@ class Found:
     missing: tuple[str, ...]
 
 
-def find(patterns: Iterable[str], folder: str | Path | None = None) -> Found:
+def find(patterns: Iterable[str], folder: str | Path | None = None) -> Matches:
     """Find the files that ``patterns`` match, in ``folder`` if one is given.
 
     A pattern that is a file's own name stands for that file, whatever characters it holds.
     """
     files: dict[Path, None] = {}
-    taken: list[str] = []
+    used: list[str] = []
     missing: list[str] = []
     for pattern in patterns:
         for alternative in _ALTERNATIVE.split(pattern):
@@ -50,21 +50,21 @@ def find(patterns: Iterable[str], folder: str | Path | None = None) -> Found:
             if matched:
                 files.update(dict.fromkeys(matched))
                 literal = matched == [Path(folder or "", alternative)]
-                taken.append(str(matched[0]) if literal else _within(folder, alternative))
+                used.append(str(matched[0]) if literal else _within(folder, alternative))
                 missing += absent
                 break
-    return Found(tuple(files), tuple(taken), tuple(missing))
+    return Matches(tuple(files), tuple(used), tuple(missing))
 
 
 def _matches(pattern: str, folder: str | Path | None) -> tuple[list[Path], list[str]]:
-    """Return the files that a pattern matches, and the members of its ranges that match none."""
+    """Return the files that a pattern matches, and the members of its ranges without a file."""
     literal = Path(folder or "", pattern)
     if literal.is_file():
         return [literal], []
     matched: dict[str, list[Path]] = {}
     for member in expand(pattern, _RANGE):
         globs = [_within(folder, alternative) for alternative in expand(member)]
-        names = (name for one in globs for name in glob.iglob(one, recursive=True))  # noqa: PTH207
+        names = (name for w in globs for name in glob.iglob(w, recursive=True))  # noqa: PTH207
         matched[member] = sorted(path for path in map(Path, names) if path.is_file())
     absent = [member for member, files in matched.items() if not files and len(matched) > 1]
     return [file for files in matched.values() for file in files], absent
@@ -82,29 +82,29 @@ def expand(pattern: str, braces: re.Pattern[str] = _LIST) -> list[str]:
     left = [pattern]
     while left:
         name = left.pop()
-        found = braces.search(name)
-        if found is None:
+        match = braces.search(name)
+        if match is None:
             done.append(name)
             continue
-        members = _members(found)
+        members = _members(match)
         if len(members) + len(left) + len(done) > _MOST:
-            problem = f"the pattern {pattern} stands for more than {_MOST:,} names"
+            problem = f"the pattern {pattern} matches more than {_MOST:,} names"
             raise AttreeError("too-many-names", problem)
-        left += [name[: found.start()] + member + name[found.end() :] for member in members[::-1]]
+        left += [name[: match.start()] + member + name[match.end() :] for member in members[::-1]]
     return done
 
 
-def _members(found: re.Match[str]) -> list[str]:
-    if found.re is _LIST:
-        return found[1].split(",")
-    first, last = int(found[1]), int(found[2])
+def _members(match: re.Match[str]) -> list[str]:
+    if match.re is _LIST:
+        return match[1].split(",")
+    first, last = int(match[1]), int(match[2])
     if last - first > _MOST:
-        raise AttreeError("range-too-long", f"the range {found[0]} is longer than {_MOST:,}")
-    return [str(number).zfill(len(found[1])) for number in range(first, last + 1)]
+        raise AttreeError("range-too-long", f"the range {match[0]} is longer than {_MOST:,}")
+    return [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
 
 
 def matching(item: str | Path) -> list[Path]:
-    """Return what a pattern matches; what is none, or matches nothing, is a name."""
+    """Return the files that a pattern matches; else take it for a file's name."""
     if Path(item).exists() or not re.search(r"[*?\[{]", str(item)):
         return [Path(item)]
     return list(find([str(item)]).files) or [Path(item)]

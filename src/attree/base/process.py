@@ -1,4 +1,4 @@
-"""Starting fast, ending fast, and not outliving the program that asked for the work."""
+"""Start and end processes fast, and end them with the program that started them."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from typing import Any, NoReturn
 
 from attree.base.errors import AttreeError
 
-#: Set by the workflow to the process that asked for the work.
+#: Environment variable in which the workflow puts the id of the process to follow.
 FOLLOWED = "ATTREE_FOLLOW_PID"
 
 
 def yield_cores() -> None:
-    """Let idle OpenMP threads sleep soon; to be called before torch is imported.
+    """Let idle OpenMP threads sleep soon; call this before torch is imported.
 
-    By default they spin, waiting for the next piece of work. Small batches are thousands of small
-    pieces: beside other work on the machine, threads that spin keep the ones that work from
-    running; ten trees are trained on in 60 s instead of 10, and a sentence is parsed in up to a
-    second instead of 20 ms. GNU's spin a few microseconds: without it, waking them costs a quarter
-    of the speed on a machine that has nothing else to do. A user's own ``OMP_WAIT_POLICY`` stays.
+    By default they spin while they wait for work. Small batches are thousands of small pieces of
+    work: on a busy machine, spinning threads keep working threads from running. Training on ten
+    trees then takes 60 s instead of 10, and parsing a sentence up to a second instead of 20 ms.
+    GNU's threads still spin a few microseconds: without that, waking them costs a quarter of the
+    speed on an idle machine. A user's own ``OMP_WAIT_POLICY`` stays.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
-#: Threads of one process: no processor has more, and tens of thousands end the process.
+#: The most threads of one process: no processor has more, and tens of thousands crash it.
 MOST_THREADS = 1024
 
 
 def use_threads(threads: Any) -> None:
-    """Let torch compute with that many threads of the CPU; None leaves their number to torch.
+    """Set the number of CPU threads that torch computes with; None leaves it to torch.
 
     Raises:
-        AttreeError: no whole number, or out of bounds.
+        AttreeError: it is no whole number, or out of bounds.
     """
     if threads is None:
         return
     if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
-        problem = f"threads: {str(threads)[:40]!r} is no whole number from 1 to {MOST_THREADS}"
-        fix = "give as many as cores may be used, or none: then torch chooses"
+        problem = f"threads: {str(threads)[:40]!r} is not a whole number from 1 to {MOST_THREADS}"
+        fix = "give the number of cores to use, or None: then torch chooses"
         raise AttreeError("bad-threads", problem, fix=fix)
     import torch
 
@@ -58,9 +58,9 @@ def use_threads(threads: Any) -> None:
 def follow() -> None:
     """End this process when the one that ``ATTREE_FOLLOW_PID`` names has died, however it died.
 
-    A killed Snakemake leaves the commands it started running, and the shells between; they would
-    write the same outputs as its next run's. Without the variable nothing happens, so that a
-    command started by hand may outlive its terminal. Linux only; elsewhere nothing happens.
+    A killed Snakemake leaves its commands and their shells running; they would write the same
+    outputs as the commands of its next run. Without the variable nothing happens, so that a command
+    started by hand may outlive its terminal. This works on Linux; elsewhere nothing happens.
     """
     pid = os.environ.get(FOLLOWED, "")
     if not pid.isdigit() or not hasattr(os, "pidfd_open"):
@@ -79,7 +79,7 @@ def follow() -> None:
         followed = os.pidfd_open(int(pid))
     except ProcessLookupError:
         stop()
-    except OSError:  # not allowed here: then there is nothing to be done
+    except OSError:  # not allowed here: nothing can be done
         return
     else:
         threading.Thread(target=wait, args=(followed,), daemon=True).start()
@@ -87,10 +87,10 @@ def follow() -> None:
 
 @contextlib.contextmanager
 def without_collecting() -> Iterator[None]:
-    """Make objects that live as long as the process without the garbage collector's help.
+    """Switch the garbage collector off while objects are made that live as long as the process.
 
-    Importing torch and transformers makes millions of them: the collector would walk over them
-    again and again, and find nothing.
+    Importing torch and transformers makes millions of them: the collector would scan them again
+    and again, and free nothing.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -102,17 +102,17 @@ def without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-#: What is removed even when the process ends at once.
+#: Files and folders to remove even when the process ends at once.
 _TEMPORARY: set[Path] = set()
-#: After SIGTERM, to close what is open.
+#: How long a process may take to close its files after SIGTERM.
 _SECONDS_TO_END = 10.0
-#: Exit statuses of what a signal ended.
+#: Exit statuses of processes that a signal ended.
 STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 @contextlib.contextmanager
 def temporary(path: Path) -> Iterator[None]:
-    """Remove a file or folder, if it is there, when the block ends or :func:`end` is called."""
+    """Remove a file or folder, if it exists, when the block ends or :func:`end` is called."""
     _TEMPORARY.add(path)
     try:
         yield
@@ -130,9 +130,9 @@ def _remove(path: Path) -> None:
 
 
 def heed_termination() -> None:
-    """Let SIGTERM end this process as an error does: with one line, and nothing temporary left.
+    """Let SIGTERM end this process as an error does: with one line and without temporary files.
 
-    A second one, or ten seconds, end it at once.
+    After a second SIGTERM, or ten seconds, it ends at once.
     """
 
     def handle(number: int, frame: Any) -> None:
@@ -140,35 +140,35 @@ def heed_termination() -> None:
         late = threading.Timer(_SECONDS_TO_END, end, (128 + signal.SIGTERM,))
         late.daemon = True
         late.start()
-        os.write(2, b"attree: stopped by SIGTERM\n")  # print may be at work below
+        os.write(2, b"attree: stopped by SIGTERM\n")  # the signal may have interrupted a print
         sys.exit(128 + signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, handle)
 
 
-#: What Python's tracker says of semaphores that killed processes leave, which it removes.
+#: Python's tracker warns of the semaphores of killed processes, which it then removes.
 _LEFT = "ignore:resource_tracker:UserWarning"
 
 
 def track_quietly() -> None:
-    """Start the tracker that removes what killed workers leave, without a word about it."""
+    """Start Python's resource tracker without its warnings about killed workers."""
     from multiprocessing import resource_tracker
 
-    sys.warnoptions.append(_LEFT)  # it takes the options of this interpreter
+    sys.warnoptions.append(_LEFT)  # it inherits this interpreter's options
     resource_tracker.ensure_running()
     sys.warnoptions.remove(_LEFT)
 
 
 def end(status: int) -> NoReturn:
-    """End this process and its workers now, and remove what is temporary."""
+    """End this process and its workers now, and remove temporary files."""
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         sys.stdout.flush()
-    if "psutil" in sys.modules:  # it is there with Dask, which starts workers
+    if "psutil" in sys.modules:  # Dask, which starts workers, imports it
         from multiprocessing import resource_tracker
 
         import psutil
 
-        # Python's tracker of semaphores ends by itself, when it has removed those that are left
+        # Python's tracker ends by itself, after it has removed the remaining semaphores
         tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
         children = [child for child in psutil.Process().children(True) if child.pid != tracker]
         for child in children:
@@ -182,9 +182,9 @@ def end(status: int) -> NoReturn:
 
 
 def leave() -> None:
-    """End a command that went well, at once if torch is loaded: taking it apart takes 0.4 s.
+    """End a command that succeeded; at once if torch is loaded, whose shutdown takes 0.4 s.
 
-    Nothing of ours is left to an exit handler: files are whole or absent, workers are stopped.
+    No exit handler is needed: files are whole or absent, and workers are stopped.
     """
     if "torch" in sys.modules:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log."""
+"""Show the progress of long work: a bar on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from attree.base.text import safe
 
-#: What shows how far work is: :func:`progress`, or :func:`silent`.
+#: :func:`progress`, or :func:`silent`.
 Progress = Callable[..., AbstractContextManager[Callable[[int], None]]]
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -27,16 +27,16 @@ def silent(*_: object, **__: object) -> Iterator[Callable[[int], None]]:
 def progress(
     what: str, *, total: int, unit: str = "sentences", done: int = 0
 ) -> Iterator[Callable[[int], None]]:
-    """Yield ``advance(count)``; show how far the work is on stderr, its rate and the time left.
+    """Yield ``advance(count)``; show on stderr how much is done, the rate and the time left.
 
-    On a terminal this is a bar; elsewhere one line every ten seconds and one at the end, so that a
-    log stays readable.
+    On a terminal this is a bar; elsewhere it is one line every ten seconds and one at the end, so
+    that a log stays readable.
 
     Args:
-        what: is done.
-        total: of all.
-        unit: of ``total``.
-        done: before this work began; it has no part in the rate.
+        what: the name of the work.
+        total: how many units there are.
+        unit: what is counted.
+        done: how many were done before; they do not count in the rate.
     """
     if sys.stderr.isatty():
         yield from _bar(what, total, unit, done)
@@ -56,7 +56,7 @@ def progress(
         rate = (done - before) / seconds if seconds > 0 else 0.0
         seconds_left = round((total - done) / rate) if rate else 0
         left = f", {datetime.timedelta(seconds=seconds_left)} left" if rate and done < total else ""
-        speed = f", {_shown(rate)} a second" if rate else ""
+        speed = f", {_round(rate)} a second" if rate else ""
         line = f"{what}: {done:,} of {total:,} {unit}{speed}{left}"
         print(safe(line), file=sys.stderr, flush=True)
 
@@ -64,7 +64,7 @@ def progress(
     say(time.monotonic() - began)
 
 
-def _shown(rate: float) -> str:
+def _round(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
@@ -83,7 +83,7 @@ def _bar(what: str, total: int, unit: str, done: int) -> Iterator[Callable[[int]
     class Rate(ProgressColumn):
         def render(self, task: Any) -> Text:
             speed = task.finished_speed or task.speed
-            return Text(f"{unit}, {_shown(speed)}/s" if speed else unit)
+            return Text(f"{unit}, {_round(speed)}/s" if speed else unit)
 
     columns = (
         TextColumn("{task.description}"),

@@ -1,8 +1,8 @@
-"""What a result was made from: the code that made it, by its imports, and the versions it ran on.
+"""Record what made a result: a hash of the code, found by its imports, and versions.
 
-Code is an input. What code a stage runs is not listed by hand: it is the *closure* of the stage's
-entry, the modules that it imports, those that they import, and so on. Rules, shards, corpora and
-records of experiments carry a hash of it, so that none outlives the code that made it.
+Code is an input. The code of a stage is the *closure* of the stage's entry: the modules that it
+imports, those that they import, and so on. Rules, shards, corpora and records of experiments carry
+a hash of it, so that a result is made again when the code changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import attree
 _ROOT = Path(attree.__file__).parent
 _PREFIX = f"{attree.__name__}."
 
-#: Modules that cannot change a result, and why. They are neither hashed nor followed: otherwise
+#: Modules that cannot change a result, and why. Neither they nor their imports are hashed, or
 #: another word in a message would run everything again.
 NEUTRAL = {
     "attree": "offers the public names, and imports each when it is asked for",
@@ -59,21 +59,21 @@ def digest(value: Any) -> str:
 def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
     """Return the modules that decide what the entries do, sorted.
 
-    Counted are imports at the top of a module and inside its functions, the packages on the way to
-    a module, and the modules that a registry names: ``DECODERS = {"greedy":
-    "attree.decoding.greedy"}``. Imports for type checkers are not, nor is what is :data:`NEUTRAL`.
+    These are imports at the top of a module and inside its functions, the packages around a
+    module, and the modules that a registry names: ``DECODERS = {"greedy":
+    "attree.decoding.greedy"}``; but not imports for type checkers, nor :data:`NEUTRAL` modules.
 
     Args:
         entries: ``attree.association.ranking``, or ``attree.cli.decode:decode_command``: of that
-            module, what stands outside definitions, that function or class, and those that it
-            uses. So two commands in one file each have their own closure.
-        without: packages or modules that these entries do not run, though a module that they
+            module only the statements outside definitions, that function or class, and those that
+            it uses. So two commands in one file each have their own closure.
+        without: packages or modules that these entries never run, although a module that they
             share with others imports them.
 
     Raises:
-        ModuleNotFoundError: an entry does not exist: one that was moved must not pass unseen.
+        ModuleNotFoundError: an entry does not exist, so that a moved entry is noticed.
     """
-    return tuple(sorted({name.partition(":")[0] for name in _reached(entries, without)}))
+    return tuple(sorted({name.partition(":")[0] for name in _hash_reached(entries, without)}))
 
 
 @functools.cache
@@ -82,21 +82,21 @@ def code_hash(*entries: str, without: tuple[str, ...] = ()) -> str:
 
     A changed comment or docstring changes nothing; a changed statement does.
     """
-    return digest(sorted(_reached(entries, without).items()))
+    return digest(sorted(_hash_reached(entries, without).items()))
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Return the installed versions of ``packages``, and attree's own."""
-    own = {"attree": attree.__version__}
-    return own | {package: importlib.metadata.version(package) for package in packages}
+    """Return the installed versions of attree and of ``packages``."""
+    ours = {"attree": attree.__version__}
+    return ours | {package: importlib.metadata.version(package) for package in packages}
 
 
 def provenance(*, code: Sequence[str], settings: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Build the metadata that every output carries: code version and hash, settings, and ``more``.
 
     Args:
-        code: the entries of what made the output, as for :func:`code_hash`.
-        settings: what was asked for; hashed under ``configuration``.
+        code: the entries of the code that made the output, as for :func:`code_hash`.
+        settings: of the run; hashed under ``configuration``.
         more: further entries (encoder revision, seed, protocol, counts).
     """
     made = {"attree": attree.__version__, "code": code_hash(*code)}
@@ -123,14 +123,14 @@ class _Part:
     names: set[str]
 
 
-def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]:
-    """Return entry or module → hash of its syntax, for all that a closure counts."""
-    found: dict[str, str] = {}
+def _hash_reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]:
+    """Return entry or module → hash of its syntax, for everything in a closure."""
+    hashes: dict[str, str] = {}
     waiting: set[str] = set()
 
     def add(name: str, parts: Iterable[_Part]) -> None:
         parts = list(parts)
-        found[name] = digest([part.syntax for part in parts])
+        hashes[name] = digest([part.syntax for part in parts])
         waiting.update(*(part.imports for part in parts))
 
     for entry in entries:
@@ -140,28 +140,28 @@ def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]
         waiting.add(module.rpartition(".")[0] if name else module)
         if name:
             add(entry, _slice(_parts(module), name))
-    spared = tuple(f"{package}." for package in without)
+    excluded = tuple(f"{package}." for package in without)
     while waiting:
-        for module in _on_the_way(waiting.pop()):
-            counts = module not in NEUTRAL and not f"{module}.".startswith(spared)
-            if counts and module not in found:
+        for module in _packages_of(waiting.pop()):
+            counts = module not in NEUTRAL and not f"{module}.".startswith(excluded)
+            if counts and module not in hashes:
                 add(module, _parts(module))
-    return found
+    return hashes
 
 
 def _slice(parts: Sequence[_Part], name: str) -> list[_Part]:
-    """Return what stands outside definitions, the definition ``name``, and those that they use."""
-    wanted, names = {"", name}, {name}
+    """Return the statements outside definitions, definition ``name``, and those that they use."""
+    kept, names = {"", name}, {name}
     while names:
-        used = {name for part in parts if part.defines in wanted for name in part.names}
-        names = used & {part.defines for part in parts} - wanted
-        wanted |= names
-    return [part for part in parts if part.defines in wanted]
+        used = {name for part in parts if part.defines in kept for name in part.names}
+        names = used & {part.defines for part in parts} - kept
+        kept |= names
+    return [part for part in parts if part.defines in kept]
 
 
 @functools.cache
-def _on_the_way(name: str) -> list[str]:
-    """Return the packages around a module, and the module; a name in a module is no module."""
+def _packages_of(name: str) -> list[str]:
+    """Return the packages around a module and the module itself, without a name in it."""
     steps = name.split(".")
     names = (".".join(steps[:end]) for end in range(1, len(steps) + 1))
     return [module for module in names if _file(module) is not None]
@@ -200,7 +200,7 @@ def _part(statement: ast.stmt, package: str) -> _Part:
             syntax.append(str(len(node)) if is_list else repr(node))
             todo += node if is_list else ()
             continue
-        if isinstance(node, ast.expr_context):  # loaded or stored: its place says so too
+        if isinstance(node, ast.expr_context):  # loaded or stored: the position tells
             continue
         if isinstance(node, ast.Name):
             names.add(node.id)
@@ -214,8 +214,8 @@ def _part(statement: ast.stmt, package: str) -> _Part:
         elif isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             node.body = []
         elif isinstance(node, ast.Dict) and registers:
-            values = (one.value for one in node.values if isinstance(one, ast.Constant))
-            imports.update(one.partition(":")[0] for one in values if isinstance(one, str))
+            values = (value.value for value in node.values if isinstance(value, ast.Constant))
+            imports.update(value.partition(":")[0] for value in values if isinstance(value, str))
         syntax.append(type(node).__name__)
         todo += [getattr(node, field, None) for field in node._fields]
     ours = {name for name in imports if name.startswith(_PREFIX)}

@@ -1,4 +1,4 @@
-"""Choices by name: a registry maps a name to ``module:object``, imported when it is used."""
+"""Choose objects by name: a registry maps a name to ``module:object``, imported on use."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from attree.base.errors import AttreeError
 
 
 def choose(registry: Mapping[str, str], name: str, *, what: str) -> Any:
-    """Import and return the object that ``registry`` gives for ``name``.
+    """Import and return the object that ``registry`` has under ``name``.
 
     Raises:
-        AttreeError: ``name`` is not in the registry; the line lists what is.
+        AttreeError: ``name`` is not in the registry; the message lists the names that are.
     """
     check_name(name, registry, f"unknown {what} {name!r}")
-    return named(registry[name])
+    return load(registry[name])
 
 
 def check_name(
@@ -31,16 +31,16 @@ def check_name(
     file: str | Path | None = None,
     near: bool = False,
 ) -> None:
-    """Raise unless a name is one of those that there are.
+    """Refuse a name that is not one of ``names``.
 
     Args:
-        name: also what is no text, where a file gives a list for a name.
-        names: those that there are.
-        problem: what the error says; all names follow, or with ``near`` the one that was meant.
+        name: any object, since a file may have a list in place of a name.
+        names: the allowed names.
+        problem: what the error says; all names follow, or with ``near`` the nearest one.
         file: where the name stands.
 
     Raises:
-        AttreeError: it is none of them.
+        AttreeError: it is not.
     """
     names = tuple(names)
     if name not in names:
@@ -48,48 +48,48 @@ def check_name(
         raise AttreeError("unknown-name", problem, file=file, fix=fix)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean …?", or else the list of what is known."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name[:50], known, n=1)
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return "did you mean …?", or else the list of names."""
+    names = sorted(names)
+    close = difflib.get_close_matches(name[:50], names, n=1)
     if close:
         return f"did you mean {close[0]}?"
-    return f"there are {', '.join(known)}" if known else "there are none"
+    return f"there are {', '.join(names)}" if names else "there are none"
 
 
-def named(place: str) -> Any:
-    """Import and return what ``module:object`` names."""
-    module, _, name = place.partition(":")
+def load(reference: str) -> Any:
+    """Import and return the object of ``module:object``."""
+    module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def choices(registry: str) -> list[str]:
     """Return the names in a registry: ``attree.decoding:DECODERS``, ``…recipes:CHOICES.decoder``.
 
-    One that is written out as a dict or tuple is read and not imported: some stand beside what
-    takes seconds to import.
+    A registry that is a literal dict or tuple is parsed, not imported: some modules take seconds to
+    import.
     """
     module, _, path = registry.partition(":")
     name, *keys = path.split(".")
-    if not keys and (written := _written(module, name)):
+    if not keys and (written := _literal_names(module, name)):
         return written
-    names = named(f"{module}:{name}")
+    names = load(f"{module}:{name}")
     for key in keys:
         names = names[key]
     return list(names)
 
 
-def _written(module: str, name: str) -> list[str]:
-    """Return the names in a literal at the top of a module; none if it is put together."""
+def _literal_names(module: str, name: str) -> list[str]:
+    """Return the names in a literal at the top of a module; none if it is computed."""
     literal = definition(f"{module}:{name}")
     items = getattr(literal, "keys", None) or getattr(literal, "elts", [])
     names = [str(item.value) for item in items if isinstance(item, ast.Constant)]
     return names if len(names) == len(items) else []
 
 
-def definition(place: str) -> ast.FunctionDef | ast.expr | None:
-    """Return the function ``module:name``, or the value given to it there; nothing is imported."""
-    module, _, name = place.partition(":")
+def definition(reference: str) -> ast.FunctionDef | ast.expr | None:
+    """Return the syntax of ``module:name``, a function or a value, without importing it."""
+    module, _, name = reference.partition(":")
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None, module
     for statement in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:

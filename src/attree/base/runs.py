@@ -1,4 +1,4 @@
-"""The folders of a run: checkpoints beside its output, and whether the output is there already."""
+"""Manage the folders of a run: its checkpoints, and whether its output exists already."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _RUN = "run.json"
 
 
 def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) -> bool:
-    """Tell whether ``output`` holds the result of this very run, and say so.
+    """Tell whether ``output`` holds the result of this very run, and print it.
 
     Raises:
-        AttreeError: it holds something else: the result of another run, which ``restart`` lets the
-            new one replace, or what no run made.
+        AttreeError: it holds the result of another run, unless ``restart`` lets the new run replace
+            it, or files that no run wrote.
     """
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return False
     described = output / PROVENANCE
     if not described.is_file():
-        problem, fix = "this exists and is no result of such a run", "choose another output folder"
+        problem, fix = "this is not the result of such a run", "choose another output folder"
         raise AttreeError("foreign-output", problem, file=output, fix=fix)
     made = read_json(described, what="provenance")
     if isinstance(made, dict) and made.get("configuration") == digest(identity):
@@ -45,24 +45,24 @@ def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) ->
 def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) -> Iterator[Path]:
     """Yield the folder of a run's checkpoints, ``.<output>.checkpoints`` beside its output.
 
-    A run writes them as ``checkpoint-…`` into a folder in it. They outlive a kill, so that the same
-    command continues from there, and are removed when the block ends well.
+    A run writes them as ``checkpoint-…`` into a subfolder. They outlive a kill, so that the same
+    command continues from them, and are removed when the block ends well.
 
     Raises:
-        AttreeError: another process is at work in it, or it holds another run's checkpoints, which
-            ``restart`` drops.
+        AttreeError: another process works in it, or it holds another run's checkpoints, which
+            ``restart`` removes.
     """
     work = output.with_name(f".{output.name}.checkpoints")
     with lock(work / "lock", what=str(output)):
         described = work / _RUN
         run = digest(identity)
         if not described.exists() or read_json(described, what="run").get("run") != run:
-            begun = {checkpoint.parent for checkpoint in work.glob("*/checkpoint-*")}
-            if begun and not restart:
-                problem = "here are checkpoints of another run that was interrupted"
+            runs = {checkpoint.parent for checkpoint in work.glob("*/checkpoint-*")}
+            if runs and not restart:
+                problem = "this folder holds checkpoints of another, interrupted run"
                 fix = "repeat that run's options to continue it, or pass --restart to drop it"
                 raise AttreeError("other-run", problem, file=work, fix=fix)
-            for folder in begun:
+            for folder in runs:
                 shutil.rmtree(folder)
             write_json(described, {"run": run, **identity})
         yield work

@@ -21,34 +21,34 @@ INTS, TEXTS, SINGLES = pa.list_(INT), pa.list_(TEXT), pa.list_(pa.float32())
 
 
 def schema_of(*nullable: str, **columns: pa.DataType) -> pa.Schema:
-    """Return the schema of a table: column → type; values may be missing in ``nullable`` alone."""
+    """Return a schema of column → type; only ``nullable`` columns may lack values."""
     return pa.schema(
         [pa.field(name, kind, nullable=name in nullable) for name, kind in columns.items()]
     )
 
 
-#: One row a sentence of a treebank, in file order. ``starts``, ``ends``, ``labels`` are the phrase
+#: One row per sentence of a treebank, in file order. ``starts``, ``ends``, ``labels``: the phrase
 #: nodes in pre-order: one-word phrases and unary chains are kept (EVALB counts them), the dummy
 #: root, traces and preterminals are not.
 SENTENCES_SCHEMA = schema_of(
     sentence=INT, file=TEXT, line=INT, words=TEXTS, tags=TEXTS, starts=INTS, ends=INTS, labels=TEXTS
 )
 
-#: The column of a table of trees some of which are known by half: whether each is. Their labels may
-#: be :data:`attree.trees.constraints.MARKS`.
+#: The column that tells which trees of a table are half known. Labels of such trees may be
+#: :data:`attree.trees.constraints.MARKS`.
 HALF = pa.field("half", pa.bool_(), nullable=False)
 HALF_KNOWN = SENTENCES_SCHEMA.append(HALF)
 
-#: One row a sentence that could not be read or was left empty by cleaning.
+#: One row per sentence that could not be read, or that cleaning left empty.
 REJECTED = schema_of(file=TEXT, line=INT, reason=TEXT, status=TEXT)
 
-#: What became of a sentence: parsed, given a right-branching tree in its place, or left without.
+#: Status of a sentence: parsed, branched right instead, or left without a tree.
 OK, FALLBACK, SKIPPED = "ok", "right_branching", "skipped"
 
-#: Why a parser left a sentence alone: too long for the encoder, or its numbers are not finite.
+#: Why a parser did not parse a sentence: too long for the encoder, or its numbers are not finite.
 TOO_LONG, FAILED = "too_long", "failed"
 
-#: One row a sentence parsed: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
+#: One row per parsed sentence: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
 #: ``starts``/``ends`` are the spans of two words and more in pre-order, the whole sentence first.
 #: Parses of a parser with labels have those of their spans too (:data:`LABELS`); such trees need
 #: not be binary, and have one-word phrases and unary chains as gold trees do. Imported ones lack
@@ -63,16 +63,16 @@ LABELLED_PARSES = PARSES_SCHEMA.append(LABELS)
 TAGS = pa.field("tags", pa.list_(pa.string()), nullable=False)
 TAGGED_PARSES = LABELLED_PARSES.append(TAGS)
 
-#: What a trained parser says of a sentence beside its tree: the probability of each of its spans,
-#: in their order, null without a distribution over trees; and the words × words association,
-#: row-major, null where it has none or the sentence has more than ``WORDS_SHOWN`` words.
+#: A trained parser's output beside the tree: the probability of each span, in the order of spans,
+#: null without a distribution over trees; and the words × words association, row-major, null where
+#: there is none or the sentence has more than ``WORDS_SHOWN`` words.
 ASSOCIATIONS_SCHEMA = schema_of(
     "marginals", "association", sentence=INT, marginals=SINGLES, association=SINGLES
 )
 WORDS_SHOWN = 40
 
 
-#: One row an attention head: its F1 in percent on the tuning set, and whether it was selected.
+#: One row per attention head: its F1 in percent on the tuning set, and whether it was selected.
 HEADS_SCHEMA = schema_of(
     "agreement",
     layer=INT,
@@ -85,8 +85,8 @@ HEADS_SCHEMA = schema_of(
 )
 
 
-#: One row a sentence scored: distinct spans of two words and more, the whole sentence among them (0
-#: where there is no tree to score), and F1 in percent without it (null where it does not count).
+#: One row per scored sentence: distinct spans of two words and more, with the whole sentence
+#: (0 where there is no tree to score), and F1 in percent without it (null where it does not count).
 SCORES_SCHEMA = schema_of(
     "sentence_f1",
     sentence=INT,
@@ -99,7 +99,7 @@ SCORES_SCHEMA = schema_of(
 )
 
 
-#: What a message calls a table.
+#: Names of tables in messages, and their schemas.
 _KINDS = {
     "sentence table": (SENTENCES_SCHEMA,),
     "table of half-known trees": (HALF_KNOWN,),
@@ -112,13 +112,13 @@ _KINDS = {
 
 
 def pack(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
-    """Return ``metadata`` as a Parquet schema carries it."""
+    """Encode ``metadata`` for a Parquet schema."""
     text = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
     return {_METADATA_KEY: text.encode("utf-8", "backslashreplace")}
 
 
 def unpack(schema: pa.Schema) -> dict[str, Any]:
-    """Return the metadata that a schema carries, empty where it carries none."""
+    """Return the metadata in a schema; empty if there is none."""
     metadata = json.loads((schema.metadata or {}).get(_METADATA_KEY, b"{}"))
     assert isinstance(metadata, dict)
     return metadata
@@ -148,15 +148,15 @@ def read_table(
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Read a table that :func:`write_table` wrote; return it and its metadata.
 
-    Where parses are asked for, labelled ones will do; where half-known trees are, whole ones.
+    For a schema of parses, labelled parses are accepted; for one of half-known trees, whole ones.
 
     Raises:
-        AttreeError: absent, cut short, not Parquet, of other columns than ``schema``, or a value
-            is missing.
+        AttreeError: it is absent, cut short, not Parquet, has other columns than ``schema``, or
+            lacks a value.
     """
     path = Path(path)
-    asked = SENTENCES_SCHEMA if schema is HALF_KNOWN else schema
-    what = _kind(asked) or "table" if path.suffix == ".parquet" or path.exists() else "file"
+    expected = SENTENCES_SCHEMA if schema is HALF_KNOWN else schema
+    what = _kind(expected) or "table" if path.suffix == ".parquet" or path.exists() else "file"
     check_regular(path, what=what)
     try:
         table = pq.read_table(path, partitioning=None)
@@ -171,7 +171,7 @@ def read_table(
     if schema is HALF_KNOWN and HALF.name not in table.schema.names:
         schema = SENTENCES_SCHEMA
     if schema is not None and table.schema.names != schema.names:
-        raise AttreeError("other-table", _not_this(table.schema, asked or schema), file=path)
+        raise AttreeError("other-table", _explain(table.schema, expected or schema), file=path)
     for field in schema or ():
         if not field.nullable and table[field.name].null_count:
             problem = f"column {field.name} of this {what} has rows without a value"
@@ -181,13 +181,13 @@ def read_table(
 
 def _kind(schema: pa.Schema | None) -> str | None:
     names = None if schema is None else schema.names
-    fitting = (kind for kind, schemas in _KINDS.items() if names in [one.names for one in schemas])
+    fitting = (kind for kind, schemas in _KINDS.items() if names in [s.names for s in schemas])
     return next(fitting, None)
 
 
-def _not_this(found: pa.Schema, expected: pa.Schema) -> str:
-    if kind := _kind(found):
+def _explain(actual: pa.Schema, expected: pa.Schema) -> str:
+    if kind := _kind(actual):
         return f"this is a {kind}; expected a {_kind(expected)}"
-    missing = [name for name in expected.names if name not in found.names]
+    missing = [name for name in expected.names if name not in actual.names]
     note = f"; missing {', '.join(missing)}" if missing else ""
-    return f"this is not a {_kind(expected)}: its columns are {', '.join(found.names)}{note}"
+    return f"this is not a {_kind(expected)}: its columns are {', '.join(actual.names)}{note}"

@@ -1,7 +1,7 @@
-"""Settings that people write in YAML: what they may be is a struct, and a mistake is one line.
+"""Check settings that users write in YAML against a struct; report a mistake in one line.
 
-A struct's fields are the keys; a field's annotation says what its values may be, and the struct's
-docstring what each is: that is what errors tell. `msgspec.json.schema` writes the JSON Schema.
+A struct's fields are the keys; a field's annotation says which values it takes, and the struct's
+docstring what it means; errors quote both. `msgspec.json.schema` writes the JSON Schema.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from attree.base.errors import AttreeError
 from attree.base.registry import choices, nearest
 
-#: Defaults: none at all, of a key that may be left out; no keys, or the defaults of each; no item.
+#: Defaults: an optional key without a value; a mapping of defaults, or an empty one; no items.
 OPTIONAL: Any = msgspec.UNSET
 EMPTY: Any = {}
 NONE: Any = []
@@ -31,12 +31,12 @@ _choices = functools.cache(choices)
 
 
 class Keys(msgspec.Struct, forbid_unknown_fields=True):
-    """A mapping of some keys.
+    """A mapping with declared keys.
 
     Attributes:
-        EXACTLY_ONE: keys of which one must be given.
-        NEEDS: key → another one without which it means nothing.
-        OTHERS: kind of all other keys and their values, a ``dict``; else there are none.
+        EXACTLY_ONE: keys of which exactly one must be set.
+        NEEDS: key → another key without which it means nothing.
+        OTHERS: the kind of all other keys and their values, a ``dict``; None forbids other keys.
     """
 
     EXACTLY_ONE: ClassVar[tuple[str, ...]] = ()
@@ -45,84 +45,84 @@ class Keys(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def one_of(registry: str) -> msgspec.Meta:
-    """Say that a value is a name of a registry, given as to :func:`registry.choices`."""
+    """Declare that a value is a name in a registry, written as for :func:`registry.choices`."""
     return msgspec.Meta(extra_json_schema={"x-choices": registry})
 
 
-def checked(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
-    """Return settings with their defaults filled in.
+def fill_in(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
+    """Check settings, and return them with their defaults filled in.
 
     Args:
         value: as read from YAML.
         kind: a `Keys`, or another annotation.
-        file: where they stand.
+        file: which holds them.
 
     Raises:
         AttreeError: the first mistake: key, problem and fix in one line.
     """
     try:
-        return _checked(value, kind, "", "")
+        return _check(value, kind, "", "")
     except AttreeError as error:
-        raise error.but(file=file) from None
+        raise error.replace(file=file) from None
 
 
-def _checked(value: Any, kind: Any, key: str, takes: str) -> Any:
+def _check(value: Any, kind: Any, key: str, takes: str) -> Any:
     """Check a value of any kind; ``takes`` describes it where its kind does not."""
-    bare, notes = _parts(kind)
-    takes = _last(notes, "description") or takes
+    bare, notes = _split(kind)
+    takes = _note(notes, "description") or takes
     if _is_keys(bare):
         takes = str(bare.__doc__).partition("\n")[0].rstrip(".")
         takes = takes[:1].lower() + takes[1:]
     kinds = _alternatives(kind)
     if len(kinds) > 1 and (member := _member(kinds, value)) is not None:
-        return _checked(value, member, key, takes)
-    names = _names(bare, notes)
+        return _check(value, member, key, takes)
+    names = _allowed(bare, notes)
     if names and value not in names:
         fix = nearest(str(value)[:_LONGEST], map(str, names))
-        raise _mistake(key, f"{_shown(value)} is not one of its values", fix)
+        raise _mistake(key, f"{_as_json(value)} is not one of its values", fix)
     done = value
     try:
         holds: bool = isinstance(value, _container(bare))
         if holds:
-            least, most = _last(notes, "min_length"), _last(notes, "max_length")
+            least, most = _note(notes, "min_length"), _note(notes, "max_length")
             good = (least or 0) <= len(value) <= (len(value) if most is None else most)
             done = _inside(value, bare, key, takes)
         else:
             good = any(_fits(value, alternative) for alternative in kinds)
         good = good and all(test(value) for test in notes if callable(test))
-    except ValueError:  # as of a number of too many digits
+    except ValueError:  # such as a number of too many digits
         good = False
     if not good:
-        raise _mistake(key, f"{_shown(value)} does not fit", f"it takes {takes}")
+        raise _mistake(key, f"{_as_json(value)} does not fit", f"it takes {takes}")
     return done
 
 
 def _inside(value: Any, bare: Any, key: str, takes: str) -> Any:
-    """Check what a list or a mapping holds."""
+    """Check the items of a list or a mapping."""
     if _is_keys(bare):
-        return _filled(value, bare, key, takes)
+        return _fill(value, bare, key, takes)
     if get_origin(bare) is list:
         (item,) = get_args(bare)
-        return [_checked(one, item, f"{key}[{n}]", takes) for n, one in enumerate(value)]
+        return [_check(entry, item, f"{key}[{n}]", takes) for n, entry in enumerate(value)]
     name, of_values = get_args(bare)
-    for one in value:
-        _checked(one, name, key, takes)
-    return {k: _checked(v, of_values, _below(key, k), takes) for k, v in value.items()}
+    for entry in value:
+        _check(entry, name, key, takes)
+    return {k: _check(v, of_values, _below(key, k), takes) for k, v in value.items()}
 
 
 def _below(key: str, name: object) -> str:
     return f"{key}.{name}".removeprefix(".")
 
 
-def _filled(given: Mapping[Any, Any], kind: type[Keys], key: str, takes: str) -> dict[str, Any]:
+def _fill(mapping: Mapping[Any, Any], kind: type[Keys], key: str, takes: str) -> dict[str, Any]:
     """Check a mapping of some keys, and fill in the defaults of the others."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    hints, values = hints_of(kind), dict(given)
-    for name in given:
+    hints, values = hints_of(kind), dict(mapping)
+    for name in mapping:
         if name not in fields and kind.OTHERS is None:
             raise _mistake(key, f"unknown key {str(name)[:50]}", nearest(str(name), fields))
     for name, field in fields.items():
-        if name in given:
+        if name in mapping:
             continue
         if field.required:
             raise _mistake(key, f"the key {name} is missing", f"add it: {describe(kind, name)}")
@@ -130,15 +130,15 @@ def _filled(given: Mapping[Any, Any], kind: type[Keys], key: str, takes: str) ->
             make = field.default_factory
             values[name] = field.default if make is msgspec.NODEFAULT else make()
     for name, needed in kind.NEEDS.items():
-        if name in given and needed not in given:
+        if name in mapping and needed not in mapping:
             raise _mistake(key, f"{name} means nothing without {needed}", "leave it out")
-    if kind.EXACTLY_ONE and sum(name in given for name in kind.EXACTLY_ONE) != 1:
+    if kind.EXACTLY_ONE and sum(name in mapping for name in kind.EXACTLY_ONE) != 1:
         fix = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
-        raise _mistake(key, f"{_shown(given)} does not fit", fix)
+        raise _mistake(key, f"{_as_json(mapping)} does not fit", fix)
     done = {}
     for name, value in values.items():
         if name in fields:
-            done[name] = _checked(value, hints[name], _below(key, name), describe(kind, name))
+            done[name] = _check(value, hints[name], _below(key, name), describe(kind, name))
         else:
             done |= _inside({name: value}, kind.OTHERS, key, takes)
     return done
@@ -157,36 +157,36 @@ def hints_of(kind: type[Keys]) -> dict[str, Any]:
 
 @functools.cache
 def meanings(kind: type[Keys]) -> dict[str, str]:
-    """Return what the docstrings of a struct and of those that it extends say of each key."""
-    texts = "\n".join(str(one.__doc__) for one in kind.__mro__)
+    """Return key → its meaning, from the docstrings of a struct and of its bases."""
+    texts = "\n".join(str(base.__doc__) for base in kind.__mro__)
     meanings_of = re.findall(r"^ +(\w+): (.+(?:\n {12}.+)*)", texts, re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in meanings_of}
 
 
 def form_of(kind: type[Keys], key: str) -> str:
-    """Return what form a key's values have, in words; empty where the meaning says it."""
-    bare, notes = _parts(hints_of(kind)[key])
-    return _last(notes, "title") or ", ".join(map(str, _names(bare, notes)))
+    """Describe the form of a key's values; empty where the meaning tells it."""
+    bare, notes = _split(hints_of(kind)[key])
+    return _note(notes, "title") or ", ".join(map(str, _allowed(bare, notes)))
 
 
 def describe(kind: type[Keys], key: str) -> str:
-    """Return what a key takes, for an error."""
-    _, notes = _parts(hints_of(kind)[key])
-    form, text = form_of(kind, key), meanings(kind).get(key) or str(_last(notes, "description"))
-    return f"{form}: {text}" if _last(notes, "title") else f"{text}: {form}" if form else text
+    """Describe the values that a key takes, for an error."""
+    _, notes = _split(hints_of(kind)[key])
+    form, text = form_of(kind, key), meanings(kind).get(key) or str(_note(notes, "description"))
+    return f"{form}: {text}" if _note(notes, "title") else f"{text}: {form}" if form else text
 
 
-def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a kind without what is noted of it, and that."""
+def _split(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Split an annotated kind into the kind and its notes."""
     if get_origin(kind) is not Annotated:
         return kind, ()
     bare, *notes = get_args(kind)
     return bare, tuple(notes)
 
 
-def _last(notes: Iterable[Any], name: str) -> Any:
-    noted = [getattr(one, name, None) for one in notes if isinstance(one, msgspec.Meta)]
-    return next((one for one in reversed(noted) if one is not None), None)
+def _note(notes: Iterable[Any], name: str) -> Any:
+    values = [getattr(value, name, None) for value in notes if isinstance(value, msgspec.Meta)]
+    return next((value for value in reversed(values) if value is not None), None)
 
 
 def _is_keys(kind: Any) -> bool:
@@ -194,31 +194,31 @@ def _is_keys(kind: Any) -> bool:
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """Return the kinds that a value may be of."""
-    bare, _ = _parts(kind)
+    """Return the members of a union; else the kind alone."""
+    bare, _ = _split(kind)
     if get_origin(bare) in (Union, types.UnionType):
-        return [leaf for one in get_args(bare) for leaf in _alternatives(one)]
+        return [leaf for member in get_args(bare) for leaf in _alternatives(member)]
     return [kind]
 
 
 def _container(bare: Any) -> tuple[type, ...]:
-    """Return what type a value has that holds others; none where it holds none."""
+    """Return the container type of a kind's values; empty if they are no containers."""
     if _is_keys(bare) or get_origin(bare) is dict:
         return (Mapping,)
     return (list,) if get_origin(bare) is list else ()
 
 
 def _member(kinds: list[Any], value: Any) -> Any:
-    """Return the one of several kinds that a value must be of; None where it may be of any."""
+    """Return the one of several kinds that a value must have; None if it may have any."""
     kinds = [kind for kind in kinds if kind is not type(None)]
     if len(kinds) == 1:
         return None if value is None else kinds[0]
-    return next((kind for kind in kinds if isinstance(value, _container(_parts(kind)[0]))), None)
+    return next((kind for kind in kinds if isinstance(value, _container(_split(kind)[0]))), None)
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    if _container(_parts(kind)[0]) or (isinstance(value, int) and value.bit_length() > 63):
-        return False  # of one that holds others; of a number that could not be printed
+    if _container(_split(kind)[0]) or (isinstance(value, int) and value.bit_length() > 63):
+        return False  # a container's kind, or a number too long to print
     try:
         msgspec.convert(value, kind)
     except (msgspec.ValidationError, ValueError):
@@ -226,14 +226,14 @@ def _fits(value: Any, kind: Any) -> bool:
     return True
 
 
-def _names(kind: Any, notes: Iterable[Any]) -> list[Any]:
-    """Return the names that a value must be one of; none where it can be anything else."""
-    if registry := (_last(notes, "extra_json_schema") or {}).get("x-choices"):
+def _allowed(kind: Any, notes: Iterable[Any]) -> list[Any]:
+    """Return the names that a value must be one of; empty if it need not be a name."""
+    if registry := (_note(notes, "extra_json_schema") or {}).get("x-choices"):
         return _choices(registry)
     return list(get_args(kind)) if get_origin(kind) is Literal else []
 
 
-def _shown(value: Any) -> str:
+def _as_json(value: Any) -> str:
     """Return a value as JSON, cut where it is long."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
@@ -246,7 +246,7 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
     """Replace ``$NAME`` and ``${NAME}`` in every string of a nested ``value``.
 
     Raises:
-        AttreeError: a variable is not set; ``where`` names the setting it stands in.
+        AttreeError: a variable is not set; ``where`` names the setting.
     """
     if isinstance(value, Mapping):
         return {k: expand_variables(v, f"{where}.{k}", environment) for k, v in value.items()}
@@ -255,7 +255,7 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
     if not isinstance(value, str):
         return value
 
-    def filled(variable: re.Match[str]) -> str:
+    def expand(variable: re.Match[str]) -> str:
         name = variable[1] or variable[2]
         if not environment.get(name):
             problem = f"{where}: the environment variable {name} is not set"
@@ -263,11 +263,11 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
             raise AttreeError("unset-variable", problem, fix=fix)
         return environment[name]
 
-    return _VARIABLE.sub(filled, value)
+    return _VARIABLE.sub(expand, value)
 
 
 def accepted_by(read: Callable[[str], Any], *errors: type[Exception]) -> Callable[[Any], bool]:
-    """Return a test of values: whether a function takes them without an error."""
+    """Return a test of values: whether a function accepts them without an error."""
     refusals: tuple[type[Exception], ...] = (AttreeError, *errors)
 
     def fits(value: Any) -> bool:
@@ -281,5 +281,5 @@ def accepted_by(read: Callable[[str], Any], *errors: type[Exception]) -> Callabl
 
 
 def unique(values: list[Any]) -> bool:
-    """Tell whether nothing stands twice in a list."""
+    """Tell whether all items of a list differ."""
     return len(set(map(str, values))) == len(values)

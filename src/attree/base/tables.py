@@ -1,4 +1,4 @@
-"""Tables as Markdown, as CSV and Parquet, and on a terminal of 80 columns."""
+"""Write tables as Markdown, CSV and Parquet, and print them on a terminal."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-#: A table as its Parquet file carries it.
+#: A table in the metadata of its Parquet file: title, headings, rows, note.
 _Packed = tuple[str, list[str], list[list[str]], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as people read it: a title, headings, rows of ready text, and a note below.
+    """A table for people: a title, headings, rows of formatted text, and a note below.
 
-    The first ``names`` columns say what a row is of: each part of a table that is wide has them.
+    The first ``names`` columns name the rows; each part of a wide table repeats them.
     """
 
     title: str
@@ -68,29 +68,29 @@ def scores_table(
     rows: Iterable[tuple[Sequence[str], Mapping[Any, float | None]]],
     note: str = "",
 ) -> Table:
-    """Build a table of scores: a line for each row, a column for each metric, label or length.
+    """Build a table of scores, with a column for each metric, label or length.
 
     Args:
         title: of the table.
-        names: headings of the columns that say what a row is.
+        names: headings of the columns that name a row.
         columns: metric, label or length → its heading.
-        rows: names of each, and its scores by metric, label or length.
-        note: what stands below.
+        rows: the names of each row, and its scores by metric, label or length.
+        note: printed below.
     """
-    lines = [[*own, *(number(values.get(key)) for key in columns)] for own, values in rows]
+    lines = [[*cells, *(number(values.get(key)) for key in columns)] for cells, values in rows]
     return Table(title, [*names, *columns.values()], lines, note)
 
 
 def show(tables: Sequence[Table], console: Console | None = None) -> None:
     """Print the tables to stdout (or ``console``).
 
-    A table wider than the terminal is printed in parts, each with its rows' names: no cell is cut.
+    A table wider than the terminal is printed in parts, each with the names of its rows.
     """
     from rich import box, markup
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    def escape(text: str) -> str:  # a name in square brackets is no markup
+    def escape(text: str) -> str:  # a name in square brackets is no markup of Rich
         return markup.escape(safe(text))
 
     console = console or Console(highlight=False)
@@ -98,34 +98,34 @@ def show(tables: Sequence[Table], console: Console | None = None) -> None:
         console.print(escape(table.title), style="bold")
         widths = table.widths()
         for part in _parts(widths, console.width, table.names):
-            shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+            printed = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
             for column in part:
                 side: Literal["left", "right"] = "left" if table.is_text[column] else "right"
-                # a heading that is broken here leaves no column to be cut by Rich
+                # broken here, or Rich would cut the column
                 lines = textwrap.wrap(table.headings[column], widths[column])
                 heading = "\n".join(map(escape, lines))
-                shown.add_column(heading, justify=side, no_wrap=column < table.names)
+                printed.add_column(heading, justify=side, no_wrap=column < table.names)
             for row in table.rows:
-                shown.add_row(*(escape(row[column]) for column in part))
-            console.print(shown)
+                printed.add_row(*(escape(row[column]) for column in part))
+            console.print(printed)
         if table.note:
             console.print(escape(table.note), style="dim")
         console.print()
 
 
 def _parts(widths: Sequence[int], room: int, names: int) -> list[list[int]]:
-    """Share columns out over as few parts as fit into ``room``, of about the same width."""
-    fewest = len(_filled(widths, room, names))
-    enough = (less for less in range(room + 1) if len(_filled(widths, less, names)) == fewest)
-    return _filled(widths, next(enough), names)
+    """Divide columns into as few parts of at most ``room`` as possible, of about equal width."""
+    fewest = len(_fill(widths, room, names))
+    enough = (less for less in range(room + 1) if len(_fill(widths, less, names)) == fewest)
+    return _fill(widths, next(enough), names)
 
 
-def _filled(widths: Sequence[int], room: int, names: int) -> list[list[int]]:
-    """Fill parts of ``room`` one after the other; every part begins with the names."""
+def _fill(widths: Sequence[int], room: int, names: int) -> list[list[int]]:
+    """Fill parts of width ``room`` one after the other; every part begins with the names."""
     parts = [list(range(names))]
     for column in range(names, len(widths)):
-        taken = sum(widths[each] + 2 for each in (*parts[-1], column)) + 3
-        if taken > room and len(parts[-1]) > names:
+        used = sum(widths[other] + 2 for other in (*parts[-1], column)) + 3
+        if used > room and len(parts[-1]) > names:
             parts.append(list(range(names)))
         parts[-1].append(column)
     return parts
@@ -137,10 +137,10 @@ def save(
     tables: Sequence[Table],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Write ``prefix``.parquet and .csv (one record a row) and .md (the tables, if there are any).
+    """Write ``prefix``.parquet and .csv (one row for each record), and .md if there are tables.
 
-    The Parquet file's metadata also holds the tables, so that ``attree table show`` prints what the
-    Markdown says.
+    The Parquet file's metadata holds the tables too, so that ``attree table show`` prints them as
+    the Markdown has them.
     """
     import pyarrow as pa
 
@@ -155,8 +155,8 @@ def save(
         writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)
-    about = {**metadata, "tables": packed}
-    write_table(f"{prefix}.parquet", numbers, schema=numbers.schema, metadata=about)
+    with_tables = {**metadata, "tables": packed}
+    write_table(f"{prefix}.parquet", numbers, schema=numbers.schema, metadata=with_tables)
 
 
 def saved_tables(path: str | Path) -> list[Table]:
@@ -166,6 +166,6 @@ def saved_tables(path: str | Path) -> list[Table]:
     _, metadata = read_table(path)
     if "tables" not in metadata:
         fix = "name one of `attree table`"
-        raise AttreeError("not-a-table", "this is no table to show", file=path, fix=fix)
+        raise AttreeError("not-a-table", "this file holds no table to show", file=path, fix=fix)
     packed = described(metadata["tables"], list[_Packed], file=path, what="table")
-    return [Table(*one) for one in packed]
+    return [Table(*table) for table in packed]

@@ -1,4 +1,4 @@
-"""Text of users: unescaped; on its way to a terminal, a table or a page shown, never obeyed."""
+"""Unescape text of treebanks, and make text safe for terminals, tables and pages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 import unicodedata
 from typing import Any
 
-#: C0, DEL and C1 controls, and the marks that turn the direction of what follows.
+#: C0, DEL and C1 controls, and the marks that change the direction of text.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-#: Of these what JSON leaves as it is, and surrogates, which have no encoding.
+#: Those of them that JSON does not escape, and surrogates, which have no encoding.
 _UNPRINTED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 #: PTB's escapes in words.
@@ -22,31 +22,31 @@ _BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "
 
 def safe(text: str) -> str:
     """Return text for a terminal: a control character is shown as ``\\x1b``, never sent."""
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def shown(text: str) -> str:
-    """Return lines for a terminal, each as :func:`safe` returns it."""
+def safe_lines(text: str) -> str:
+    """Return lines for a terminal, each made :func:`safe`."""
     return "\n".join(map(safe, text.split("\n")))
 
 
 def in_json(value: Any, *, indent: int | None = None) -> str:
     """Return JSON for a terminal: letters as they are, control characters escaped."""
     text = json.dumps(value, indent=indent, sort_keys=indent is not None, ensure_ascii=False)
-    return _UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNPRINTED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def say(line: str) -> None:
-    """Print a line to stderr, as :func:`safe` returns it."""
+    """Print a line to stderr, made :func:`safe`."""
     print(safe(line), file=sys.stderr, flush=True)
 
 
 def unread(unknown: int, words: int) -> str | None:
-    """Return what to say of words with pieces that the encoder does not know, if they are many.
+    """Return a warning if the encoder does not know pieces of many words, else None.
 
     Args:
-        unknown: how many words have one.
-        words: how many there are.
+        unknown: how many words have an unknown piece.
+        words: how many words there are.
     """
     if unknown * 5 < words or not unknown:
         return None
@@ -58,27 +58,27 @@ def unread(unknown: int, words: int) -> str | None:
 
 def unescape(word: str) -> str:
     r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
-    return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)
+    return _ESCAPED.sub(lambda match: match[1] or _BRACKET[match[2]], word)
 
 
 def encodable(text: str) -> str:
-    """Return text that has an encoding: a lone surrogate (a byte that was no UTF-8) is U+FFFD."""
+    """Replace lone surrogates (bytes that were not UTF-8) by U+FFFD, to make text encodable."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def name_of(path: str | os.PathLike[str]) -> str:
-    r"""Return the name of a file for a table: of one that is not UTF-8, the bytes as ``\xff``."""
+    r"""Return a file's name for a table; bytes that are not UTF-8 are written ``\xff``."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def markdown(text: str) -> str:
-    """Return text for Markdown, a table's cell too: no column ends in it, no markup begins."""
+    """Escape text for Markdown and the cells of its tables."""
     return re.sub(r"([\\|`*\[])", r"\\\1", safe(text)).replace("<", "&lt;")
 
 
 def width(text: str) -> int:
-    """Return the columns that text takes on a terminal: two of a Chinese or Korean character."""
+    """Return the width of text on a terminal: Chinese and Korean characters take two columns."""
     return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        for one in text
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
     )

@@ -108,7 +108,7 @@ def evaluate_command(
         names, numbers, draws, encoder, steps, device, max_words, allow_overlap, start
     )
     trained = train or predictions or []
-    treebanks = [Treebank.of(paths, settings) for paths in (trained, test) if paths]
+    treebanks = [Treebank.read_all(paths, settings) for paths in (trained, test) if paths]
     for treebank in treebanks:
         _tell(treebank.refused)
     one, other = treebanks if split is None else split_by(treebanks[0], split, trained[0])

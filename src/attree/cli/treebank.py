@@ -14,7 +14,7 @@ from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import Asked, ReadingOptions
 from attree.base.settings import form_of, meanings
-from attree.base.text import say, shown
+from attree.base.text import safe_lines, say
 from attree.treebank.language_file import LanguageKeys
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _convert(
             builder.add(item)
     warned = list(warnings(seen))
     if check:
-        print(shown(report(seen, job.title, warned)))
+        print(safe_lines(report(seen, job.title, warned)))
     say(f"{job.title}: {totals(seen.counts)}")
     for warning in warned:
         say(f"warning: {warning}")

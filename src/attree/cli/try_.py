@@ -91,7 +91,7 @@ def try_command(
 
 def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
     """Yield the words of half-known trees, and what is known; say what cannot be read."""
-    from attree.treebank.half import known
+    from attree.treebank.half import constraints_of
     from attree.treebank.pairing import read_whole
     from attree.treebank.sentence import SplitSettings
 
@@ -99,14 +99,14 @@ def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], C
         problem = "--constraints has its own sentences"
         raise AttreeError("two-inputs", problem, fix="leave SENTENCE out")
     for one in read_whole([path], SplitSettings(), say, half=True):
-        yield list(one.words), known(one)
+        yield list(one.words), constraints_of(one)
 
 
 def _sentences(
     sentence: str | None, parser: Parser, by_spaces: bool
 ) -> Iterator[tuple[list[str], None]]:
     """Yield the words of the sentences that are asked for; say once whose rules split them."""
-    from attree.raw_text.words import named
+    from attree.raw_text.words import rules_name
 
     texts: Iterable[str] = [sentence] if sentence is not None else _asked()
     if sentence == "-":
@@ -119,7 +119,7 @@ def _sentences(
         code, sentences = parser.sentences(text)
         if code not in told:
             told.add(code)
-            say(f"attree: words are split by the rules for {named(code)}, told from the text")
+            say(f"attree: words are split by the rules for {rules_name(code)}, told from the text")
         yield from ((words, None) for words in sentences)
 
 

@@ -106,7 +106,7 @@ def _files(name: str, about: Carried) -> list[Path]:
         try:
             check_regular(file, what="file of an encoder")
         except AttreeError as error:
-            raise error.but(file=file, fix=about.reinstall) from None
+            raise error.replace(file=file, fix=about.reinstall) from None
     return files
 
 
@@ -147,7 +147,7 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
             with _joined(files, folder.parent) as source:
                 form(about.form).convert(source, part)
         except AttreeError as error:
-            raise error.but(file=files[0], fix=about.reinstall) from error
+            raise error.replace(file=files[0], fix=about.reinstall) from error
         record = _Record(about.fingerprint, stamps(checkpoint_files(part)), sources)
         write_json(part / _RECORD, msgspec.structs.asdict(record))
 

@@ -71,13 +71,13 @@ class Gold:
         """Read treebanks or sentence tables: a file, a pattern or a folder each.
 
         Raises:
-            AttreeError: see :meth:`attree.treebank.given.Treebank.of`.
+            AttreeError: see :meth:`attree.treebank.given.Treebank.read_all`.
         """
-        found = Treebank.of(paths, settings)
+        found = Treebank.read_all(paths, settings)
         gold = cls.of_table(found.table, found.punctuation, found.refused)
         if found.punctuation == "keep" or any(map(is_table, paths)):
             return gold
-        whole = Treebank.of(paths, replace(settings, punctuation="keep"))
+        whole = Treebank.read_all(paths, replace(settings, punctuation="keep"))
         return replace(gold, whole=whole.table["words"].to_pylist())
 
     @classmethod

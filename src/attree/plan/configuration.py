@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from msgspec import Meta, field
 
 from attree.base.errors import AttreeError
-from attree.base.settings import EMPTY, NONE, OPTIONAL, Keys, checked, one_of, unique
+from attree.base.settings import EMPTY, NONE, OPTIONAL, Keys, fill_in, one_of, unique
 from attree.treebank.language import NAME
 from attree.treebank.language_file import LanguageKeys, read_yaml
 
@@ -619,7 +619,7 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
         AttreeError: the first mistake, with the key, the problem and the fix in one line.
     """
     try:
-        done: dict[str, Any] = checked(config, Configuration)
+        done: dict[str, Any] = fill_in(config, Configuration)
     except AttreeError as error:
         raise AttreeError(
             "bad-configuration", f"configuration: {error.problem}", fix=error.fix

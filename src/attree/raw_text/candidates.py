@@ -1,4 +1,4 @@
-"""Sentences of raw text to choose from: a random pool, each once, of some lengths."""
+"""Draw a random pool of distinct sentences from raw text, within bounds of length."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from attree.raw_text.words import Tokeniser
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How many words a sentence may have, both bounds included."""
+    """Bounds on the number of words of a sentence, both included."""
 
     least: int
     most: int
 
     def __post_init__(self) -> None:
-        """Refuse bounds that no sentence is between.
+        """Refuse bounds that no sentence fits.
 
         Raises:
             AttreeError: the least number of words is larger than the most, or below 2.
@@ -39,9 +39,9 @@ class Pool:
     """Sentences to choose from.
 
     Attributes:
-        words: of each, in random order.
-        seen: how many different sentences within the window there were.
-        left_out: why others are not among them, and how many.
+        words: of each sentence, in random order.
+        seen: the number of distinct sentences within the window.
+        left_out: reason → number of sentences or lines left out.
     """
 
     words: list[list[str]]
@@ -58,13 +58,13 @@ def read_pool(
     seed: int,
     column: str = "text",
 ) -> Pool:
-    """Draw sentences from files; memory does not grow with the files but for a number a sentence.
+    """Draw sentences from files; only one hash per sentence seen stays in memory.
 
     Args:
-        inputs: files and folders, as :func:`attree.raw_text.inputs.find_inputs` takes them.
-        split: texts into sentences of words.
+        inputs: files and folders, as for :func:`attree.raw_text.inputs.find_inputs`.
+        split: splits texts into sentences of words.
         window: of their lengths.
-        size: how many are drawn at most, each sentence as likely as any other.
+        size: how many are drawn at most; all sentences are equally likely.
         seed: of the draw.
         column: of Parquet and JSON Lines.
 
@@ -95,7 +95,7 @@ def read_pool(
 
 
 def _draw(pool: Pool, words: list[str], size: int, generator: np.random.Generator) -> None:
-    """Put a sentence in the pool, in another's place once it is full."""
+    """Add a sentence to the pool; once it is full, maybe replace another (reservoir sampling)."""
     pool.seen += 1
     if len(pool.words) < size:
         pool.words.append(words)

@@ -1,7 +1,7 @@
-"""Reading corpora: plain text, JSON Lines, Parquet, half-known trees, compressed or not, by shards.
+"""Read corpora by shards: text, JSON Lines, Parquet or half-known trees, also compressed.
 
-Whatever the format, a shard's *payload* is bytes with one line an input line: the column's value as
-JSON of Parquet, else the line itself. It can be read again from its offset. Nothing is unpickled.
+In every format, a shard's *payload* is bytes with a line for each input line: the line itself, or
+for Parquet the column's value as JSON. A shard can be read again from its offset. No pickles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
 from attree.base.text import name_of
 
-#: Longest line in bytes: of a longer one the beginning is read, to tell that it is too long.
+#: Longest line in bytes; of a longer line only the beginning is read.
 LINE_BYTES = 1 << 20
 
 _BLOCK = LINE_BYTES
@@ -45,11 +45,11 @@ class InputFile:
     """One file of the corpus.
 
     Attributes:
-        path: where it lies.
-        name: what output calls it: its path below the folder that all inputs share.
+        path: absolute.
+        name: in outputs: the path below the folder that all inputs share.
         kind: ``text``, ``json``, ``parquet`` or ``half``.
         compression: ``""``, ``.gz``, ``.xz`` or ``.zst``.
-        size, changed: bytes, and time of the last change in nanoseconds, when it was cut.
+        size, changed: bytes, and time of the last change in nanoseconds, when shards were cut.
     """
 
     path: str
@@ -61,7 +61,7 @@ class InputFile:
 
 
 class Reader(ABC):
-    """Reads one file line by line from the front, or from an offset that it gave before.
+    """Read a file line by line from its beginning, or from an earlier offset.
 
     Attributes:
         offset: where the next line begins.
@@ -71,45 +71,45 @@ class Reader(ABC):
 
     @abstractmethod
     def seek(self, offset: int) -> None:
-        """Go to an offset, forward only."""
+        """Move to an offset, only forward."""
 
     @abstractmethod
     def line(self) -> bytes:
-        """Return the next line, ``b""`` at the end, and move the offset past it."""
+        """Return the next line, ``b""`` at the end; move the offset past it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
     def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
-        """Return the next lines and their number, fewer once there are ``size`` bytes."""
-        taken: list[bytes] = []
-        held = 0
-        while len(taken) < lines and (size is None or held < size) and (line := self.line()):
-            taken.append(line)
-            held += len(line)
-        return b"".join(taken), len(taken)
+        """Return the next lines and their number; stop after ``size`` bytes."""
+        payload: list[bytes] = []
+        n_bytes = 0
+        while len(payload) < lines and (size is None or n_bytes < size) and (line := self.line()):
+            payload.append(line)
+            n_bytes += len(line)
+        return b"".join(payload), len(payload)
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Sort key under which ``part-10`` comes after ``part-9``."""
+    """Return a sort key under which ``part-10`` comes after ``part-9``."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def find_inputs(
     paths: Iterable[Path], *, without: Path | None = None
 ) -> tuple[list[InputFile], list[Path]]:
-    """List the files of a corpus, the files of a folder in natural order.
+    """List the files of a corpus; those of a folder in natural order.
 
     Args:
         paths: files and folders.
-        without: the output folder; what lies in it is not input.
+        without: the output folder, whose files are no input.
 
     Returns:
-        the files, and those of the folders that were left out because of their suffix.
+        the files, and the files in folders that were left out because of their suffix.
 
     Raises:
-        AttreeError: an input is absent, cannot be read or is output, or there is none.
+        AttreeError: an input is absent, cannot be read or is in the output, or there is no file.
     """
     listed: list[tuple[Path, str, str]] = []
     left_out: list[Path] = []
@@ -143,10 +143,10 @@ def find_inputs(
         fix = f"attree reads {', '.join(KINDS)}, also compressed"
         raise AttreeError("no-inputs", "no input files", file=path, fix=fix)
     shared = os.path.commonpath([file.absolute().parent for file, _, _ in listed])
-    return [_described(*file, Path(shared)) for file in listed], left_out
+    return [_describe(*file, Path(shared)) for file in listed], left_out
 
 
-def _described(path: Path, kind: str, compression: str, shared: Path) -> InputFile:
+def _describe(path: Path, kind: str, compression: str, shared: Path) -> InputFile:
     path = path.absolute()
     try:
         with path.open("rb") as handle:
@@ -165,10 +165,10 @@ def _unreadable(problem: str, file: str | Path) -> AttreeError:
 
 @contextmanager
 def open_input(file: InputFile, *, column: str) -> Iterator[Reader]:
-    """Open a file for reading; damage in it is one clear line.
+    """Open a file for reading, and turn its faults into errors for the user.
 
     Raises:
-        AttreeError: the file is gone, cut short or damaged, or has no such column.
+        AttreeError: the file is absent, cut short or damaged, or has no such column.
     """
     reader: Reader | None = None
     try:
@@ -187,7 +187,7 @@ def open_input(file: InputFile, *, column: str) -> Iterator[Reader]:
 
 
 class _LineReader(Reader):
-    """Reads lines; of those beyond `LINE_BYTES` only the beginning is kept."""
+    """Read lines; keep only the beginning of lines longer than `LINE_BYTES`."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = io.BufferedReader(stream, _BLOCK)
@@ -216,7 +216,7 @@ class _LineReader(Reader):
 
 
 class _ParquetReader(Reader):
-    """Reads one column, a row a line; the offset counts rows."""
+    """Read one column, a line for each row; the offset counts rows."""
 
     def __init__(self, path: str, column: str) -> None:
         import pyarrow.parquet as pq
@@ -237,7 +237,7 @@ class _ParquetReader(Reader):
     def seek(self, offset: int) -> None:
         ahead = offset - self.offset
         if ahead >= 0 and self._group_of(offset) == self._group_of(self.offset):
-            next(islice(self._rows, ahead, ahead), None)  # what is decoded is not decoded again
+            next(islice(self._rows, ahead, ahead), None)  # do not decode the row group again
         else:
             self._rows = self._lines_from(offset)
         self.offset = offset
@@ -246,11 +246,11 @@ class _ParquetReader(Reader):
         return bisect_right(self._bounds, row) - 1
 
     def _lines_from(self, row: int) -> Iterator[bytes]:
-        """Yield the lines from a row on; row groups before it are not read."""
+        """Yield the lines from a row on, without reading the row groups before it."""
         for group in range(self._group_of(row), self._file.num_row_groups):
             skipped = max(row - self._bounds[group], 0)
             batches = self._file.iter_batches(8192, row_groups=[group], columns=[self._column])
-            yield from islice((x for one in batches for x in _json_lines(one[0])), skipped, None)
+            yield from islice((x for b in batches for x in _json_lines(b[0])), skipped, None)
 
     def line(self) -> bytes:
         line = next(self._rows, b"")
@@ -262,7 +262,7 @@ class _ParquetReader(Reader):
 
 
 def _json_lines(column: Any) -> Iterator[bytes]:
-    """Yield the values of an Arrow column, each as a line of JSON, undecodable ones as they are."""
+    """Yield each value of an Arrow column as a line of JSON; undecodable bytes as surrogates."""
     try:
         values = column.to_pylist()
     except UnicodeDecodeError:
@@ -279,4 +279,4 @@ def _value(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except UnicodeDecodeError:
-        return b"\xff"  # becomes a lone surrogate, which no reader of the line takes for text
+        return b"\xff"  # becomes a lone surrogate, so that the line is refused as undecodable

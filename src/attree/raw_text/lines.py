@@ -1,4 +1,4 @@
-"""Lines of a payload → text, or the reason why there is none."""
+"""Read the text of a payload's lines, or the reason why a line has none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attree.raw_text.words import Line, Tokeniser
 from attree.treebank import half
 from attree.trees.constraints import Constraints
 
-#: What can become of an input line. Only ``ok`` rows have words and spans.
+#: Statuses of an input line. Only ``ok`` rows have words and spans.
 EMPTY = "empty"
 UNDECODABLE = "undecodable"
 CONTROL = "control"
@@ -25,16 +25,16 @@ STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED, CONTRA
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES_AT_A_TIME = 64
-#: C0 and C1 but for tab; a carriage return at the end of a line is cut off before.
+#: C0 and C1 controls without tab; a carriage return that ends a line is removed before.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _CONTROL_OR_END = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class _RefusedError(Exception):
-    """A line that holds no text.
+    """A line without text.
 
     Attributes:
-        status: what becomes of it.
+        status: of the line.
         reason: why it is malformed or contradictory.
     """
 
@@ -58,7 +58,7 @@ def _half_line(raw: bytes, column: str = "") -> Line:
     try:
         sentence = half.read_line(text)
         status = CONTRADICTORY
-        half.known(sentence)
+        half.constraints_of(sentence)
     except AttreeError as error:
         raise _RefusedError(status, str(error)) from None
     return list(sentence.words)
@@ -70,7 +70,7 @@ def _json_line(raw: bytes, column: str) -> Line:
         raise _RefusedError(MALFORMED, "not a JSON object")
     if column not in value:
         raise _RefusedError(MALFORMED, f"no field {column!r}")
-    return _checked(value[column], column)
+    return _check_value(value[column], column)
 
 
 def _json(raw: bytes) -> Any:
@@ -85,32 +85,32 @@ def _json(raw: bytes) -> Any:
         raise _RefusedError(MALFORMED, "JSON nested too deeply") from None
 
 
-def _checked(value: Any, what: str) -> Line:
-    """Return a text, or words; escapes of JSON are given the same care as bytes."""
+def _check_value(value: Any, name: str) -> Line:
+    """Return a text or its words; refuse escapes of JSON as strictly as bytes."""
     if value is None:
         raise _RefusedError(EMPTY)
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise _RefusedError(MALFORMED, f"{what} is neither a text nor a list of words")
+        raise _RefusedError(MALFORMED, f"{name} is neither a text nor a list of words")
     if words is value and any(len(word.split()) > 1 for word in words):
-        # it could not be told from two
+        # it would be read back as two words
         raise _RefusedError(MALFORMED, "a word with a space in it")
     text = " ".join(words)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         raise _RefusedError(UNDECODABLE) from None
-    # several lines in one value are one text: JSON keeps documents that way
+    # a value of several lines is one text, as JSON keeps documents
     if _CONTROL.search(text.replace("\n", " ").replace("\r", " ")):
         raise _RefusedError(CONTROL)
     return words if words is value else text
 
 
-#: kind of input → how the text, or the words, of a line of its payload are read
+#: Kind of input → function that reads the text, or the words, of a line of its payload.
 PARSERS: dict[str, Callable[[bytes, str], Line]] = {
     "text": _text_line,
     "json": _json_line,
-    "parquet": lambda raw, column: _checked(_json(raw), "the value"),
+    "parquet": lambda raw, column: _check_value(_json(raw), "the value"),
     "half": _half_line,
 }
 
@@ -124,42 +124,40 @@ def _read(raw: bytes, kind: str, column: str) -> tuple[Line, str, str]:
     except _RefusedError as refused:
         return "", refused.status, refused.reason
     except Exception:
-        # whatever a line holds, it must not cost the others of its shard
+        # no line may stop the other lines of its shard
         return "", MALFORMED, "it cannot be read"
 
 
 def reasons(
     payload: bytes, statuses: Sequence[str], *, kind: str, column: str, first: int, most: int = 5
 ) -> list[str]:
-    """Say why lines are malformed or contradictory, for the first of them.
-
-    Such as ``line 3: no field 'text'``.
+    """Say why the first malformed or contradictory lines are so: ``line 3: no field 'text'``.
 
     Args:
-        payload, statuses: as :func:`parse_lines` takes and gives them.
-        kind, column: likewise.
+        payload, kind, column: arguments of :func:`parse_lines`.
+        statuses: its result.
         first: 1-based number of the payload's first line.
-        most: how many are told.
+        most: how many lines are described.
     """
     wrong = (MALFORMED, CONTRADICTORY)
-    places = [place for place, status in enumerate(statuses) if status in wrong][:most]
-    lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n") if places else []
-    return [f"line {first + place}: {_read(lines[place], kind, column)[2]}" for place in places]
+    rows = [row for row, status in enumerate(statuses) if status in wrong][:most]
+    lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n") if rows else []
+    return [f"line {first + row}: {_read(lines[row], kind, column)[2]}" for row in rows]
 
 
 def line_ids(payload: bytes, statuses: Sequence[str], field_name: str) -> list[str | None]:
-    """Return what each JSON line has under ``field_name``: a text or whole number, else None."""
+    """Return each JSON line's value of ``field_name``, a text or whole number, else None."""
     return [
-        None if status == MALFORMED else _id(raw, field_name)
+        None if status == MALFORMED else _read_id(raw, field_name)
         for raw, status in zip(_split(payload, b"\n"), statuses, strict=True)
     ]
 
 
-def _id(raw: bytes, field_name: str) -> str | None:
+def _read_id(raw: bytes, field_name: str) -> str | None:
     try:
-        given = json.loads(raw)[field_name]
-        given = str(given) if isinstance(given, str | int) else None
-        return None if given is None or _CONTROL.search(given) else given.encode().decode()
+        value = json.loads(raw)[field_name]
+        value = str(value) if isinstance(value, str | int) else None
+        return None if value is None or _CONTROL.search(value) else value.encode().decode()
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
 
@@ -167,12 +165,12 @@ def _id(raw: bytes, field_name: str) -> str | None:
 def line_constraints(
     payload: bytes, statuses: Sequence[str], *, kind: str
 ) -> list[Constraints | None]:
-    """Return what each line says of its tree, None where it says nothing or is not ``ok``."""
+    """Return the constraints of each line, None where it has none or is not ``ok``."""
     if kind != "half":
         return [None] * len(statuses)
     lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n")
     return [
-        half.known(half.read_line(_text_line(raw))) if status == OK else None
+        half.constraints_of(half.read_line(_text_line(raw))) if status == OK else None
         for raw, status in zip(lines, statuses, strict=True)
     ]
 
@@ -186,21 +184,21 @@ def parse_lines(
         payload: of one file.
         kind: a key of :data:`PARSERS`.
         column: the field of JSON Lines that is read.
-        first: whether it is the beginning of the file, where a byte-order mark may stand.
+        first: whether the payload begins the file, where a byte-order mark may stand.
 
     Returns:
-        one text (or list of words) and one status a line; the text is empty unless ``ok``.
+        the text (or words) and the status of each line; the text is empty unless ``ok``.
     """
     if first:
         payload = payload.removeprefix(_BYTE_ORDER_MARK)
-    if kind == "text" and (texts := _faultless(payload)) is not None:
+    if kind == "text" and (texts := _split_plain(payload)) is not None:
         return texts, [OK] * len(texts)
     read = [_read(raw, kind, column) for raw in _split(payload, b"\n")]
     return [text for text, _, _ in read], [status for _, status, _ in read]
 
 
-def _faultless(payload: bytes) -> list[Line] | None:
-    """Return the lines of a text, the usual case at once: nothing is wrong with any of them."""
+def _split_plain(payload: bytes) -> list[Line] | None:
+    """Return the lines of a text if all are ``ok``, which is usual and fast; else None."""
     try:
         text = payload.decode("utf-8")
     except UnicodeDecodeError:
@@ -214,15 +212,15 @@ def _faultless(payload: bytes) -> list[Line] | None:
 def read_lines(
     files: Iterable[InputFile], column: str
 ) -> Iterator[tuple[InputFile, int, list[Line], list[str]]]:
-    """Yield some lines at a time: their file, the first one's number, texts and statuses."""
+    """Yield file, first line number, texts and statuses of some lines at a time."""
     for file in files:
         with open_input(file, column=column) as reader:
             first = 1
-            while (taken := reader.take(_LINES_AT_A_TIME))[1]:
+            while (block := reader.take(_LINES_AT_A_TIME))[1]:
                 begins = first == 1
-                texts = parse_lines(taken[0], kind=file.kind, column=column, first=begins)
+                texts = parse_lines(block[0], kind=file.kind, column=column, first=begins)
                 yield file, first, *texts
-                first += taken[1]
+                first += block[1]
 
 
 def read_sentences(
@@ -230,14 +228,14 @@ def read_sentences(
 ) -> Iterator[tuple[InputFile, int, str, list[list[str]]]]:
     """Yield the file, number, status and sentences of each line.
 
-    The status is ``too_long`` also of lines that the tokeniser does not take.
+    Lines that the tokeniser refuses have the status ``too_long`` too.
     """
     for file, first, texts, statuses in read_lines(files, column):
-        for number, (status, found) in enumerate(zip(statuses, split(texts), strict=True), first):
-            if status != OK or found is None:
+        for number, (status, parts) in enumerate(zip(statuses, split(texts), strict=True), first):
+            if status != OK or parts is None:
                 yield file, number, TOO_LONG if status == OK else status, []
             else:
-                yield file, number, OK, found
+                yield file, number, OK, parts
 
 
 def _split(payload: Any, end: Any) -> Any:
@@ -247,7 +245,7 @@ def _split(payload: Any, end: Any) -> Any:
     return lines
 
 
-#: Format → how a file of it begins. Such a file is a treebank or markup, not raw text.
+#: Format → pattern of its beginning. Such a file is a treebank or mark-up, not raw text.
 _NO_TEXT = {
     "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
     "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
@@ -267,10 +265,10 @@ _FIXES = {"half-known trees": "let its name end in .half"}
 
 
 def refuse_treebanks(files: Iterable[InputFile]) -> None:
-    """Refuse files given as text whose beginning is mark-up of trees or of something else.
+    """Refuse text files that begin as treebanks or XML.
 
     Raises:
-        AttreeError: one is; it names the file and what to do.
+        AttreeError: a file does; the message says what to do.
     """
     for file in files:
         if file.kind != "text":
@@ -279,8 +277,8 @@ def refuse_treebanks(files: Iterable[InputFile]) -> None:
             with open_compressed(file.path) as handle:
                 head = handle.read(_HEAD).decode("utf-8", "replace").lstrip("\ufeff")
         except (*DAMAGE, OSError, ValueError):
-            continue  # told when it is read
-        for what, pattern in _NO_TEXT.items():
+            continue  # reported when it is read
+        for kind, pattern in _NO_TEXT.items():
             if pattern.match(head.replace("\r\n", "\n")):
-                fix = _FIXES.get(what, _FIX)
-                raise AttreeError("not-text", f"this is {what}, not text", file=file.path, fix=fix)
+                fix = _FIXES.get(kind, _FIX)
+                raise AttreeError("not-text", f"this is {kind}, not text", file=file.path, fix=fix)

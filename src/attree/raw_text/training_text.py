@@ -1,4 +1,4 @@
-"""Raw text to learn from, a line after the other: text files of any kind, and sentence tables."""
+"""Read raw text for training line by line, from text files of any kind and sentence tables."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from attree.base.text import say
 from attree.raw_text.inputs import InputFile, find_inputs
 from attree.raw_text.lines import EMPTY, UNDECODABLE, read_lines
 
-#: How files are called that lie beside corpora and are none.
+#: Prefixes of files that lie beside corpora and are no text.
 _NO_CORPUS = ("README", "LICENSE")
 
 
 def text_files(paths: Sequence[Path]) -> list[InputFile]:
-    """List files, and the text files and tables below folders, in natural order.
+    """List files, and the text files and tables in folders, in natural order.
 
     Raises:
         AttreeError: a path does not exist, or there is no text.
     """
-    given = {str(path.absolute()) for path in paths}
+    named = {str(path.absolute()) for path in paths}
     files, _ = find_inputs(paths)
-    return [f for f in files if f.path in given or not Path(f.path).name.startswith(_NO_CORPUS)]
+    return [f for f in files if f.path in named or not Path(f.path).name.startswith(_NO_CORPUS)]
 
 
 def read_texts(files: Iterable[InputFile], passed: Counter[str] | None = None) -> Iterator[str]:
-    """Yield the lines that are not blank; of a sentence table its words, joined by spaces.
+    """Yield the lines that are not blank; for a sentence table, its words joined by spaces.
 
     Args:
-        files: as :func:`text_files` lists them.
-        passed: counts the lines that hold no text, by their status, and are passed over.
+        files: of :func:`text_files`.
+        passed: counts the lines without text, which are skipped, by their status.
 
     Raises:
         AttreeError: a file is cut short, not UTF-8, or a table without words.
@@ -71,12 +71,12 @@ def table_words(path: str | Path) -> tuple[list[list[str]], dict[str, Any]]:
 
 
 def measure(files: Sequence[InputFile]) -> dict[str, Any]:
-    """Count the lines and characters of a text, and hash them, wherever they lie.
+    """Count the lines and characters of a text, and hash its lines.
 
-    Lines that hold no text are told on stderr.
+    Lines without text are reported on stderr.
 
     Raises:
-        AttreeError: there is none, or as :func:`read_texts`.
+        AttreeError: there is no text, or as for :func:`read_texts`.
     """
     whole, lines, characters, passed = hashlib.sha256(), 0, 0, Counter[str]()
     for line in read_texts(files, passed):

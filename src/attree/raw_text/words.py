@@ -1,13 +1,12 @@
-"""Text → sentences of words, by the rules of its language.
+"""Split text into sentences of words, by the rules of its language.
 
-Words are split by spaCy's rules: they need no model and no network, there are more than seventy
-languages, and they keep Penn Treebank's habits for English. Where spaCy has none, or none that do
-(Chinese, Japanese, Thai, Armenian), words are those of ICU, which has rules for any language and
-dictionaries for scripts without blanks. Sentences are ICU's,
-for every language: a boundary after an abbreviation that spaCy's rules know, after an initial
-(``J. Smith``) or before a small letter (``"Go!" he said.``) is none.
+spaCy's rules split words: they need no model and no network, cover more than seventy languages, and
+follow the Penn Treebank for English. Where spaCy has no rules, or none that work alone (Chinese,
+Japanese, Thai, Armenian), ICU splits words: it has rules for any language and dictionaries for
+scripts without blanks. ICU splits sentences in every language, but not after an abbreviation in
+spaCy's rules, after an initial (``J. Smith``) or before a small letter (``"Go!" he said.``).
 
-``whitespace`` takes lines as they are: one sentence of words with spaces between.
+``whitespace`` takes a line as one sentence, whose words are separated by spaces.
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.languages import ANY, code_of, rules_for, told
+from attree.base.languages import ANY, code_of, detect, rules_for
 from attree.base.process import without_collecting
 
-#: A text, or its words where the input has them already.
+#: A text, or its words if the input is split already.
 Line = str | list[str]
 
-#: The sentences of a text, each a list of words; None of one beyond the bounds of the rules.
+#: The sentences of a text, each a list of words; None for a text past the bounds of the rules.
 Sentences = list[list[str]] | None
 
-#: Turns texts into the sentences of each.
+#: A function from texts to the sentences of each.
 Tokeniser = Callable[[list[Line]], list[Sentences]]
 
 RULES, WHITESPACE = TOKENIZERS = ("rules", "whitespace")
 
-#: Bounds on what rules are given. spaCy's strip punctuation one character at a time, so that
-#: 100,000 `=` take hours, in a call that nothing can interrupt; within these bounds, seconds. ICU's
-#: are fast, and its languages have no blanks; but nobody wants 100,000 words that are `=`.
+#: Bounds on texts for rules. spaCy strips punctuation one character at a time, so that 100,000 `=`
+#: take hours, in a call that nothing can interrupt; within these bounds it takes seconds. ICU is
+#: fast, and its languages have no blanks; but nobody wants 100,000 words that are `=`.
 _LONGEST_TEXT = 100_000
 _MARKS = re.compile(r"[^\w\s]{101}|_{101}")
 _LONG_RUN = re.compile(rf"\S{{501}}|{_MARKS.pattern}")
 
-#: Languages written with spaces whose spaCy default wants a program beside it.
+#: Languages written with spaces for which spaCy needs another program by default.
 _BY_RULES = frozenset({"ko", "vi"})
-#: Languages whose words spaCy splits with a dictionary beside it (Japanese, Thai), into characters
-#: (Chinese), or without knowing their full stop (Armenian).
+#: Languages for which spaCy needs a dictionary (Japanese, Thai), splits into characters (Chinese),
+#: or does not know the full stop (Armenian).
 _BY_ICU = frozenset({"hy", "ja", "th", "zh"})
 
-#: What a capital and a full stop are: no end of a sentence.
+#: An initial, which does not end a sentence.
 _INITIAL = re.compile(r"[^\W\d_]\.")
 _OPENING = "([{\"'«»„“”‘’‹›"
 _BRACKETS = "「『（《〈【〔［"
@@ -71,7 +70,7 @@ class Splitting:
     Attributes:
         name: for :func:`tokeniser`: ``whitespace`` or the code of a language.
         sentences: whether lines are split into sentences.
-        note: a line that says so, empty where nobody needs to be told.
+        note: a line for the user that says so; empty if the user asked for it.
     """
 
     name: str
@@ -87,18 +86,18 @@ def settle(
     remembered: str = "",
     texts: Iterable[Line] = (),
 ) -> Splitting:
-    """Settle how text is split.
+    """Decide how text is split.
 
     Args:
-        language: a name or a code; None leaves it to the parser, then to the text.
+        language: a name or code; None means that of the parser, else that of the text.
         tokenizer: one of :data:`TOKENIZERS`; None is ``rules``.
         sentences: whether lines are split into sentences; None: unless by whitespace.
         remembered: the code of the language of the parser's trees, if it has one.
-        texts: the first ones, to tell their language from where nothing else says it; where they
-            are words already, there is nothing to tell.
+        texts: the first ones, from which the language is detected if nothing else tells it; lists
+            of words need no language.
 
     Raises:
-        AttreeError: no such language or tokenizer, or both are given where one rules out the other.
+        AttreeError: there is no such language or tokenizer, or the two exclude each other.
     """
     if tokenizer not in (None, *TOKENIZERS):
         fix = f"choose {' or '.join(TOKENIZERS)}; --language says the language"
@@ -111,7 +110,7 @@ def settle(
         return Splitting(WHITESPACE, bool(sentences))
     split = sentences is not False
     first = list(islice(texts, _FIRST))
-    if first and not any(isinstance(text, str) for text in first):  # words are given
+    if first and not any(isinstance(text, str) for text in first):  # texts are split already
         code = code_of(language) if language is not None else remembered
         return Splitting(code or ANY, split)
     if language is not None:
@@ -122,17 +121,17 @@ def settle(
         raw = [text for text in first if isinstance(text, str) and text.strip()]
         if not raw:
             return Splitting(ANY, split)
-        code, why = told(raw), ", told from the text; --language says another"
-    what = "words and sentences are split" if split else "words are split"
-    return Splitting(code or ANY, split, f"{what} by the rules for {named(code)}{why}")
+        code, why = detect(raw), ", told from the text; --language says another"
+    verb = "words and sentences are split" if split else "words are split"
+    return Splitting(code or ANY, split, f"{verb} by the rules for {rules_name(code)}{why}")
 
 
-#: Texts that a language is told from.
+#: How many texts a language is detected from.
 _FIRST = 100
 
 
-def named(code: str) -> str:
-    """Return a language's code for people, and whose rules it takes where it has none."""
+def rules_name(code: str) -> str:
+    """Name a language's code for messages, and the rules it uses if it has none of its own."""
     rules = rules_for(code or ANY)
     if rules == code or not code:
         return "any language" if rules == ANY else code
@@ -147,20 +146,21 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
         split: cut every line into sentences.
 
     Raises:
-        AttreeError: no such language, spaCy or ICU not installed, or nothing to split sentences by.
+        AttreeError: there is no such language, spaCy or ICU is not installed, or ``whitespace`` is
+            to split sentences.
     """
     if name != WHITESPACE:
         rules = _rules(rules_for(code_of(name)))
         return functools.partial(rules, split=split)
     if split:
-        problem = "lines of words with spaces between are not split into sentences"
-        fix = "leave --tokenizer whitespace or --sentences out"
+        problem = "with --tokenizer whitespace, lines are not split into sentences"
+        fix = "leave out --tokenizer whitespace or --split-lines"
         raise AttreeError("not-split", problem, fix=fix)
     return lambda texts: [[_words(text)] for text in texts]
 
 
 def sentence_starts(text: str, language: str) -> list[int]:
-    """Return the places of the characters that sentences begin with, the first of the text too.
+    """Return the positions in a text at which sentences begin; the first is 0.
 
     Args:
         text: of any number of sentences.
@@ -171,10 +171,10 @@ def sentence_starts(text: str, language: str) -> list[int]:
 
 
 class Splitter:
-    """Splits texts one by one, by the rules of one language or of the language of each.
+    """Split texts one by one, by the rules of one language or of each text's language.
 
     Args:
-        language: its code; empty: told from each text.
+        language: its code; if empty, it is detected from each text.
     """
 
     def __init__(self, language: str) -> None:
@@ -187,16 +187,16 @@ class Splitter:
             text: any.
             split: whether it is cut into sentences.
         """
-        code = self.language or told([text]) or ANY
+        code = self.language or detect([text]) or ANY
         return code, _rules(rules_for(code))([text], split=split)[0]
 
     def prepare(self) -> None:
-        """Load what will be needed."""
+        """Load the rules and the language identifier."""
         self("A.", split=True)
 
 
-#: What the process beside runs. It splits and does nothing else: torch, which spaCy would import
-#: for its models, is not wanted there. One that is not asked within a minute ends.
+#: The program of the process beside, which only splits: torch, which spaCy would import for its
+#: models, is blocked. It ends if no text comes within a minute.
 _BESIDE = """
 import json, select, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -211,7 +211,7 @@ if select.select([sys.stdin], [], [], 60)[0]:
 """
 
 
-#: Until what the process beside was asked is split here; loading takes a second or two.
+#: How long to wait for the process beside, whose loading takes a second or two.
 _SECONDS_TO_ANSWER = 30.0
 
 
@@ -219,16 +219,16 @@ _SECONDS_TO_ANSWER = 30.0
 def splitter_beside(language: str) -> Splitter:
     """Return a splitter that works in a process of its own, started now.
 
-    Importing spaCy takes half a second, and telling languages another: where an encoder is loaded
-    meanwhile, nobody waits for them.
+    Importing spaCy takes half a second, and loading the language identifier another: here they run
+    while this process loads an encoder.
 
     Args:
-        language: as of :class:`Splitter`.
+        language: as for :class:`Splitter`.
 
     Returns:
-        one for all parsers of this process, which ends with it; one that works here where a process
-        would be of no use or cannot be: on a single core, in a worker, or where spaCy is imported
-        or not installed.
+        a splitter that all parsers of this process share, and that ends with it. It works in this
+        process if another one would not help: on a single core, in a worker, or if spaCy is
+        imported already or not installed.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if (
@@ -246,14 +246,14 @@ def splitter_beside(language: str) -> Splitter:
 
 
 class _Beside(Splitter):
-    """A process that splits texts; when it fails in any way, they are split here from then on."""
+    """Split texts in another process; after any failure, split them here."""
 
     def __init__(self, language: str) -> None:
         super().__init__(language)
         self._lock, self._is_here = threading.Lock(), False
         command = [sys.executable, "-I", "-c", _BESIDE, json.dumps([*map(str, sys.path)]), language]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        # A session of its own: Ctrl-C in the terminal is not meant for it.
+        # its own session, so that Ctrl-C in the terminal does not reach it
         self._child = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=nothing, start_new_session=True
         )
@@ -261,29 +261,29 @@ class _Beside(Splitter):
         self._owner = os.getpid()
 
     def __call__(self, text: str, *, split: bool) -> tuple[str, Sentences]:
-        # A fork must not read what another waits for, nor wait for a lock that nobody will release.
+        # a fork must not read its parent's answers, nor wait for a lock that nobody will release
         if not self._is_here and os.getpid() == self._owner:
             with self._lock:
-                found = self._asked([text, split])
-            if found is not None:
-                return found
+                answer = self._ask([text, split])
+            if answer is not None:
+                return answer
         self._is_here = True
         return super().__call__(text, split=split)
 
-    def _asked(self, question: list[Any]) -> tuple[str, Sentences] | None:
-        """Return what the process answers, None where there is no answer."""
+    def _ask(self, question: list[Any]) -> tuple[str, Sentences] | None:
+        """Return the answer of the process, or None if there is none."""
         assert self._child.stdin is not None and self._child.stdout is not None
-        late = threading.Timer(_SECONDS_TO_ANSWER, self._child.kill)  # one may have been stopped
+        late = threading.Timer(_SECONDS_TO_ANSWER, self._child.kill)  # the process may hang
         late.daemon = True
         late.start()
         try:
             self._child.stdin.write(json.dumps(question).encode() + b"\n")
             self._child.stdin.flush()
             code, sentences = json.loads(self._child.stdout.readline())
-        except (OSError, ValueError):  # it has ended, or ends in the middle of a line
+        except (OSError, ValueError):  # it has ended, maybe within a line
             self._end()
             return None
-        except BaseException:  # interrupted: the answer to come must not be taken for the next one
+        except BaseException:  # interrupted: its late answer must not be taken for the next
             self._end()
             raise
         finally:
@@ -303,12 +303,12 @@ def _words(text: Line) -> list[str]:
 
 @functools.cache
 def _rules(code: str) -> _Rules:
-    """Return the rules of a language, which are loaded once."""
+    """Return the rules of a language; load them once."""
     return _Rules(code)
 
 
 class _Rules:
-    """The rules of one language, of those that :func:`attree.base.languages.rules_for` gives."""
+    """The rules of one language, by a code of :func:`attree.base.languages.rules_for`."""
 
     def __init__(self, code: str) -> None:
         try:
@@ -331,11 +331,11 @@ class _Rules:
             config = {"nlp": {"tokenizer": {"@tokenizers": "spacy.Tokenizer.v1"}}}
         self._nlp = spacy.blank(code, config=config)
         self._nlp.max_length = 1 << 22
-        known: dict[str, Any] = getattr(self._nlp.tokenizer, "rules", None) or {}
-        self._abbreviations = frozenset(one for one in known if len(one) > 1 and one[-1] == ".")
+        rules: dict[str, Any] = getattr(self._nlp.tokenizer, "rules", None) or {}
+        self._abbreviations = frozenset(key for key in rules if len(key) > 1 and key[-1] == ".")
 
     def __call__(self, texts: list[Line], *, split: bool) -> list[Sentences]:
-        # words seen are forgotten after each shard, or memory would grow with the corpus
+        # spaCy forgets the words of each shard, or memory would grow with the corpus
         with self._nlp.memory_zone() if self._nlp else contextlib.nullcontext():
             return [self._sentences(text, split) for text in texts]
 
@@ -356,13 +356,13 @@ class _Rules:
 
     def cut(self, text: str) -> list[str]:
         """Cut a text into sentences."""
-        found = [""]
+        cuts = [""]
         for part in map(str, self._in_sentences(text, self._locale)):
-            if found[-1] and self._ends(found[-1], part):
-                whole = found[-1].rstrip(_BRACKETS)  # ICU leaves 「 with the sentence before it
-                found[-1:] = [whole, found[-1][len(whole) :]]
-            found[-1] += part
-        return found
+            if cuts[-1] and self._ends(cuts[-1], part):
+                whole = cuts[-1].rstrip(_BRACKETS)  # ICU leaves 「 with the sentence before it
+                cuts[-1:] = [whole, cuts[-1][len(whole) :]]
+            cuts[-1] += part
+        return cuts
 
     def _ends(self, sentence: str, after: str) -> bool:
         """Tell whether a sentence ends before the next part of the text."""
@@ -371,4 +371,4 @@ class _Rules:
         if word in self._abbreviations or _INITIAL.fullmatch(word):
             return False
         first = next((character for character in after if character.isalpha()), "")
-        return first == first.title()  # a small letter, of scripts that begin sentences otherwise
+        return first == first.title()  # not a small letter

@@ -108,7 +108,7 @@ def _known(table: pa.Table) -> Iterator[Constraints]:
         try:
             yield Constraints.of_tree(len(row["words"]), spans, half=half)
         except AttreeError as error:
-            raise error.but(file=row["file"], line=row["line"]) from None
+            raise error.replace(file=row["file"], line=row["line"]) from None
 
 
 def _said(parses: Parses, matrices: Mapping[int, NDArray[np.float32]]) -> pa.Table:

@@ -116,7 +116,7 @@ def gold_tree(
     try:
         splits = binarise(n_words, everything, factor=factor).astype(np.int64)
     except AttreeError as error:
-        raise error.but(
+        raise error.replace(
             problem=f"tree {name}: {error.problem}",
             fix="leave it out, or make the treebank continuous",
         ) from None
@@ -147,7 +147,7 @@ def half_known_tree(
         )
         constraints.check(n_words)
     except AttreeError as error:
-        raise error.but(problem=f"tree {name}: {error.problem}", fix="correct it") from None
+        raise error.replace(problem=f"tree {name}: {error.problem}", fix="correct it") from None
     wide = {span for span in constraints.chains() if span[1] - span[0] > 1}
     brackets = np.array(sorted(wide | {(0, n_words)}), np.int64).reshape(-1, 2)
     named = [(i, j, label) for i, j, label in constraints.required if label is not None]

@@ -1,4 +1,4 @@
-"""Gold trees made binary: every span is split in two until only words are left."""
+"""Binarise gold trees: split every span in two until only words are left."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from attree.base.errors import AttreeError
 Split = tuple[int, int, int]
 
 
-#: Side the new nodes are made on → the splits of one node, given the boundaries of its children:
-#: children are parted from the left, ``(a (b c))``, or from the right, ``((a b) c)``.
+#: Side of the new nodes → a function from the boundaries of a node's children to its splits:
+#: children are split off from the left, ``(a (b c))``, or from the right, ``((a b) c)``.
 FACTORS: dict[str, Callable[[list[int]], list[Split]]] = {
     "right": lambda bounds: [(i, k, bounds[-1]) for i, k in itertools.pairwise(bounds[:-1])],
     "left": lambda bounds: [(bounds[0], k, j) for k, j in itertools.pairwise(bounds[1:])],
@@ -26,7 +26,7 @@ def binarise(
 ) -> npt.NDArray[np.int32]:
     """Binarise a tree given by its spans.
 
-    Unary chains are collapsed, the whole sentence is always a span, one-word spans are passed over.
+    Unary chains are collapsed, the whole sentence is always a span, one-word spans are ignored.
 
     Args:
         n_words: the number of words.
@@ -50,12 +50,12 @@ def binarise(
 
 
 def _children(n_words: int, spans: Iterable[tuple[int, int]]) -> Iterable[list[int]]:
-    """Yield, of every distinct node, its start, its children's boundaries, and its end."""
+    """Yield for every distinct node its start, the boundaries between its children, and its end."""
     nodes = {(start, end) for start, end in spans if end - start > 1} | {(0, n_words)}
     opened: list[tuple[int, list[int]]] = []  # end, boundaries so far
     for start, end in sorted(nodes, key=lambda span: (span[0], -span[1])):
         while opened and opened[-1][0] <= start:
-            yield _closed(*opened.pop())
+            yield _close(*opened.pop())
         if start < 0 or end > n_words:
             problem = f"the span {(start, end)} is not inside a sentence of {n_words} words"
             raise AttreeError("span-outside", problem)
@@ -68,8 +68,8 @@ def _children(n_words: int, spans: Iterable[tuple[int, int]]) -> Iterable[list[i
             bounds.append(end)
         opened.append((end, [start]))
     while opened:
-        yield _closed(*opened.pop())
+        yield _close(*opened.pop())
 
 
-def _closed(end: int, bounds: list[int]) -> list[int]:
+def _close(end: int, bounds: list[int]) -> list[int]:
     return [*bounds, *range(bounds[-1] + 1, end + 1)]

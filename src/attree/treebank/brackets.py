@@ -1,13 +1,13 @@
-r"""Bracketed trees (PTB and SPMRL style), read in one scan straight to spans.
+r"""Read bracketed trees (PTB and SPMRL style) in one scan straight to spans.
 
-No tree is built and nothing recurses: a piece of text (see :mod:`attree.treebank.layout`) is cut
-into tokens by one regular expression, a stack holds the open nodes, and a node that closes without
-a word is forgotten, which prunes emptied nodes to a fixpoint by itself.
+No tree is built and nothing recurses: one regular expression cuts a piece of text (see
+:mod:`attree.treebank.layout`) into tokens, a stack holds the open nodes, and a node that closes
+without a word is dropped, which prunes all empty nodes.
 
-A node with one child, a word, is a preterminal, and its label the word's tag. A node with several
-bare words (``(fs_þf Þvert á)``) is a phrase of several words, each tagged with its label: a leaf is
-a word, and white space separates words. A node without a leaf is a word where its label is made of
-punctuation marks, as in ``(,)``; else it is empty and pruned.
+A node whose only child is a word is a preterminal, and its label is the word's tag. A node with
+several bare words (``(fs_þf Þvert á)``) is a phrase, and each of its words has its label as tag: a
+leaf is a word, and white space separates words. A node without a leaf is a word where its label is
+made of punctuation marks, as in ``(,)``; else it is empty and pruned.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _FEATURES = re.compile(
     r"(\([^\s()][^\s()#]*+(?:#(?!#)[^\s()#]*+)*)##"
     r"(?:[^()\n]*?|[^()\n]*?=[()][^()\n]*?)##(?=[ \t\n(])"
 )
-#: Comments (Floresta) and mark-up (the Chinese treebank) between trees.
+#: Comments (Floresta) and mark-up (the Penn Chinese Treebank) between trees.
 _NO_TREE = re.compile(r"^(?:#.*|<[^\n]*>[ \t]*)$", re.MULTILINE)
-#: ``\\(`` is never a word and a bracket, so a file that has it escapes brackets (Icelandic does);
-#: else ``\\)`` is a backslash and a bracket.
+#: A file with ``\\(`` escapes brackets, as Icelandic treebanks do; in other files ``\\)`` is a
+#: backslash and a bracket.
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
 _WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
 _UNSAFE = re.compile(r"[() \t\n\r\f\v]")
@@ -70,15 +70,15 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
     if text.startswith(("#", "<")) or "\n#" in text or "\n<" in text:
         text = _NO_TREE.sub("", text)
     if "\\(" in text:
-        text = _ESCAPED_BRACKET.sub(lambda found: _WRITTEN[found[1]], text)
+        text = _ESCAPED_BRACKET.sub(lambda match: _WRITTEN[match[1]], text)
     return _Scanner(text, file, settings).sentences()
 
 
 def read_spmrl(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
-    """Like `read`, after stripping the ``##…##`` feature blocks from the labels.
+    """Read as `read` does, after stripping the ``##…##`` feature blocks from the labels.
 
-    A block may hold spaces; it ends in ``##`` before white space or a bracket, so that a label with
-    one literal ``##`` (``NP-OBJ::OBJ##OBJ/OBJ``) is left whole.
+    A block may hold spaces; it ends in ``##`` before white space or a bracket. So a label with one
+    literal ``##`` (``NP-OBJ::OBJ##OBJ/OBJ``) stays whole.
     """
     return read(_FEATURES.sub(r"\1", text) if "##" in text else text, file, settings)
 
@@ -86,11 +86,11 @@ def read_spmrl(text: str, file: str, settings: SplitSettings) -> Iterator[Senten
 def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) -> str:
     """Write a tree on one line: ``(S (NP (DT the) (NN dog)) (VP (VBZ barks)))``.
 
-    Brackets in words are escaped (``-LRB-``) and white space becomes ``_``, so that any reader
-    tells the tokens apart. Several top nodes are put under one without a label.
+    Brackets in words are escaped (``-LRB-``) and white space becomes ``_``, so that any reader can
+    tokenise it. Several top nodes are put under a node without a label.
 
     Args:
-        words, tags: one tag a word; an empty one is written ``X``.
+        words, tags: one tag for each word; an empty tag is written ``X``.
         spans: half-open word intervals with labels, in pre-order.
 
     Raises:
@@ -106,8 +106,8 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
         while left and left[-1][0] == position < left[-1][1] <= (ends[-1] if ends else n):
             _, end, label = left.pop()
             ends.append(end)
-            parts.append(f" ({_written(label)}")
-        parts.append(f" ({_written(tag) or 'X'} {_written(word)})")
+            parts.append(f" ({_escape(label)}")
+        parts.append(f" ({_escape(tag) or 'X'} {_escape(word)})")
         while ends and ends[-1] == position + 1:
             ends.pop()
             parts.append(")")
@@ -117,8 +117,8 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
     return "".join(parts).strip()
 
 
-def _written(text: str) -> str:
-    return _UNSAFE.sub(lambda found: _WRITTEN.get(found[0], "_"), text)
+def _escape(text: str) -> str:
+    return _UNSAFE.sub(lambda match: _WRITTEN.get(match[0], "_"), text)
 
 
 @functools.cache
@@ -138,7 +138,7 @@ class _Tree:
 
 
 class _Names(dict[str, str | None]):
-    """Raw label → label cut; ``None`` where the node is dropped, words and all."""
+    """Raw label → label without functions; ``None`` where the node is dropped with its words."""
 
     def __init__(self, dropped: frozenset[str], *, whole: bool = False) -> None:
         self.dropped, self.whole = dropped, whole
@@ -151,14 +151,14 @@ class _Names(dict[str, str | None]):
 
 
 def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
-    """Read tokens that are exactly one whole tree; return None where they are not."""
+    """Read the tokens of exactly one whole tree; return None if they are not one."""
     if len(tokens) == 1 and tokens[0][1] and ")" not in tokens[0][3]:
-        tokens = [("", "", "", ""), (*tokens[0][:3], ")")]  # a bare terminal is a sentence: wrap it
+        tokens = [("", "", "", ""), (*tokens[0][:3], ")")]  # a lone preterminal: wrap it
     tree = _Tree([], [], [], [], [])
     words, tags, starts = tree.words, tree.tags, tree.starts
     ends, labels = tree.ends, tree.labels
     stack: list[int] = []
-    lone: dict[int, int] = {}  # bare word → the node right above it
+    lone: dict[int, int] = {}  # bare word → its parent
     whole = 0
     for label, word, bare, tail in tokens:
         closing = tail.count(")") if tail else 0
@@ -201,7 +201,7 @@ def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
 
 
 def _close(tree: _Tree, node: int, lone: dict[int, int]) -> None:
-    """Close a node that is dropped, or that may turn out to be a preterminal (of a bare word)."""
+    """Close a node that is dropped, or that may be the preterminal of a bare word."""
     start = tree.starts[node]
     if tree.labels[node] is None:
         del tree.words[start:], tree.tags[start:]
@@ -227,13 +227,13 @@ class _Scanner:
         self.roots = frozenset(roots)
         self.damaged = not text.isascii() and UNDECODED.search(text) is not None
         self.pieces = pieces(text)
-        self.counted = (0, 1)  # a place in the text, and its line
+        self.counted = (0, 1)  # a position in the text, and its line
 
     def sentences(self) -> Iterator[Sentence | Rejected]:
-        """Yield every piece's trees."""
+        """Yield the trees of every piece."""
         for begin, end in self.pieces:
             tree = None
-            # what cannot be whole is not cut into tokens, which take a hundred times its memory
+            # tokens take a hundred times the memory of text, so do not cut a broken tree
             even = self.text.count("(", begin, end) == self.text.count(")", begin, end)
             bad = self.damaged and UNDECODED.search(self.text, begin, end)
             if self.text[begin] == "(" and even and not bad:
@@ -241,39 +241,39 @@ class _Scanner:
             if tree is not None and tree.words:
                 yield self._sentence(tree, begin)
             else:
-                yield from self._troubled(begin, end)
+                yield from self._salvage(begin, end)
 
     @functools.cached_property
     def one_tree_each(self) -> bool:
-        """Whether a piece with a fault is one broken sentence, rather than several trees."""
+        """Whether each piece holds one tree: then a piece with a fault is one broken sentence."""
         return one_tree_each(self.text, self.pieces)
 
-    def _troubled(self, begin: int, end: int) -> Iterator[Sentence | Rejected]:
-        """Read a piece that is not one sound tree: report what is wrong, and save what is whole."""
+    def _salvage(self, begin: int, end: int) -> Iterator[Sentence | Rejected]:
+        """Read a piece that is not one whole tree: yield its whole trees, and reject the rest."""
         surplus = True
         while surplus and begin < end:
-            found = top_level(self.text, begin, end)
-            fault, start = found.fault, found.fault_at
+            content = top_level(self.text, begin, end)
+            fault, start = content.fault, content.fault_at
             surplus = fault is not None and self.text[start] == ")"
             if self.one_tree_each:
-                early = closes_early(self.text, found)
+                early = closes_early(self.text, content)
                 if early is not None and fault is None:
                     fault = f"it closes too early: it continues on line {self._line(early)}"
                 if fault is not None:
-                    first = found.trees[0][0] if found.trees else start
+                    first = content.trees[0][0] if content.trees else start
                     yield self._reject(first, f"{fault} — correct this tree")
                     return
-            elif surplus and found.trees:
-                start, _ = found.trees.pop()
-            for stretch in sorted(found.trees + found.outside):
-                yield self._one(*stretch)
+            elif surplus and content.trees:
+                start, _ = content.trees.pop()
+            for stretch in sorted(content.trees + content.outside):
+                yield self._read_one(*stretch)
             if fault is not None:
                 yield self._reject(start, f"{fault} — correct this tree")
-            rest = self.text[found.fault_at : end] if surplus else ""
+            rest = self.text[content.fault_at : end] if surplus else ""
             begin = end - len(rest.lstrip(") \t\n\f\v"))
 
-    def _one(self, begin: int, end: int) -> Sentence | Rejected:
-        """Read one whole tree, or text that is outside of all trees."""
+    def _read_one(self, begin: int, end: int) -> Sentence | Rejected:
+        """Read one whole tree, or text outside all trees."""
         if problem := undecoded(self.text, begin, end, self.encoding):
             return self._reject(begin, problem[0], setting=problem[1])
         if self.text[begin] != "(":
@@ -308,27 +308,27 @@ class _Scanner:
         return Sentence(tuple(words), tuple(tree.tags), spans[top:], self.file, self._line(begin))
 
     def _reject(
-        self, place: int, reason: str, status: Status = "failed", setting: str = ""
+        self, position: int, reason: str, status: Status = "failed", setting: str = ""
     ) -> Rejected:
-        return Rejected(self.file, self._line(place), reason, status, setting)
+        return Rejected(self.file, self._line(position), reason, status, setting)
 
-    def _line(self, place: int) -> int:
-        """Return the line of a place, counting on from the last one asked for."""
+    def _line(self, position: int) -> int:
+        """Return the line of a position, counted on from the last call."""
         last, line = self.counted
-        if place >= last:
-            line += self.text.count("\n", last, place)
+        if position >= last:
+            line += self.text.count("\n", last, position)
         else:
-            line -= self.text.count("\n", place, last)
-        self.counted = (place, line)
+            line -= self.text.count("\n", position, last)
+        self.counted = (position, line)
         return line
 
 
 def write(graphs: Iterator[Graph]) -> Iterator[str]:
-    """Yield a line for each tree, whose branches do not cross, with the functions on the labels."""
+    """Yield a line for each continuous tree, with its functions on the labels."""
     for graph in graphs:
         functions = graph.functions[len(graph.words) :]
         pairs = zip(graph.labels, functions, strict=True)
-        whole = [f"{label}-{one}" if one else label for label, one in pairs]
+        whole = [f"{label}-{function}" if function else label for label, function in pairs]
         phrases, _ = spans(dataclasses.replace(graph, labels=whole))
         if graph.parents.count(-1) > 1:
             phrases = ((0, len(graph.words), "VROOT"), *phrases)

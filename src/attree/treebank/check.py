@@ -1,7 +1,7 @@
-"""What is in a treebank and what looks wrong about it: ``attree treebank --check``.
+"""Report what a treebank holds and what looks wrong: ``attree treebank --check``.
 
-A split that loses much of what its files hold was not read as its owner expects, so `refuse` stops
-it; `warnings` names what looks wrong, each with the setting that mends it.
+`refuse` stops a split that loses many of its sentences or words, since its settings are then
+probably wrong; `warnings` names what looks wrong, with the setting that mends it.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from attree.treebank.cleaning import NEARLY_ALL, PTB_TAGS, CleaningCounts, penn_
 from attree.treebank.formats import sniff
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
-#: The shares of the sentences and of the words that may be lost unless ``accept_loss`` says more.
+#: The largest shares of sentences and words that may be lost, unless ``accept_loss`` is larger.
 MOST_SENTENCES, MOST_WORDS = 0.1, 0.3
 _WIDTH = 80
 _SHOWN = 30  # labels, tags
 _REJECTED = 20  # sentences
-_FEW = 0.005  # share of the words from which on an odd one is no accident
+_FEW = 0.005  # share of odd words above which they are no accident
 
 _TRACE = re.compile(r"\A(?:0|\*(?:[A-Za-z?]{1,5}\*)?(?:-\d+)?)\Z")
 _LEMMA = re.compile(r"\A[^-]+-[^-]+\Z")
-#: What UTF-8 looks like when it is read as Latin-1, and what replaces what was undecodable.
+#: UTF-8 read as Latin-1, and the replacement for undecodable bytes.
 _MOJIBAKE = re.compile("[\u00c3\u00c2\u00c5\u00c4\u00d7\u00d0][\u0080-\u00bf]|\ufffd")
 _MARKS = "labels: ? is not known, ! no phrase, = all inside is given"
 _MARKUP = ("ID", "CODE", "META", "COMMENT", "lemma", "LEMMA")
 _ALPHABETS = {"CJK": "HAN", "HIRAGANA": "HAN", "KATAKANA": "HAN", "FULLWIDTH": "LATIN"}
 
-#: How the reasons of filters begin that were asked for.
+#: Prefixes of the reasons of filters that the user set.
 _FILTERED = ("after the first", "in another part")
 
 
 @dataclass
 class Inspector:
-    """Gathers what the report and the warnings tell, sentence by sentence.
+    """Gather the facts for the report and the warnings, sentence by sentence.
 
     Attributes:
-        files, settings: what is read, and how (resolved).
-        counts: what cleaning counts.
+        files, settings: the files, and how they are read (resolved).
+        counts: the counts of cleaning.
     """
 
     files: Sequence[Path]
@@ -64,7 +64,7 @@ class Inspector:
     _seen: set[int] = field(default_factory=set)
 
     def watch(self, items: Iterable[Sentence | Rejected]) -> Iterator[Sentence | Rejected]:
-        """Clean what a reader yields, count each sentence, and yield it."""
+        """Clean, count and yield the items of a reader."""
         for item in prepare(items, self.settings, self.counts):
             if isinstance(item, Rejected):
                 self._reject(item)
@@ -85,7 +85,7 @@ class Inspector:
         self._seen.add(key)
 
     def _reject(self, item: Rejected) -> None:
-        """Keep a rejected sentence; those left out by a filter that was asked for are counted."""
+        """Keep a rejected sentence; only count those that a filter of the user left out."""
         _, longer, limit = item.reason.partition("more than max_words")
         if item.status == "skipped" and (longer or item.reason.startswith(_FILTERED)):
             self.skipped[f"max_words{limit}" if longer else item.reason] += 1
@@ -94,22 +94,22 @@ class Inspector:
 
     @cached_property
     def other_format(self) -> str:
-        """The format that the first file looks like, if it is not the one it was read in."""
+        """The format that the first file looks like, if it was read in another; else empty."""
         return sniff(self.files[0], self.settings)
 
     @property
     def lost(self) -> list[Rejected]:
-        """The sentences that failed or were emptied."""
+        """The sentences that failed or that cleaning emptied."""
         return [item for item in self.rejected if item.status != "skipped"]
 
     @property
     def unread(self) -> list[Rejected]:
-        """The sentences that are lost, and those that another setting would have kept."""
+        """The lost sentences, and those that another setting would have kept."""
         return [item for item in self.rejected if item.status != "skipped" or item.setting]
 
     @cached_property
     def scripts(self) -> Counter[str]:
-        """The scripts that words begin in, such as ``LATIN``, and how many words do."""
+        """Script of a word's first letter, such as ``LATIN`` → number of words."""
         scripts: Counter[str] = Counter()
         for word, count in self.words.items():
             if word[0].isalpha():
@@ -123,23 +123,23 @@ class Inspector:
         return next((name for name, _ in self.scripts.most_common(1)), "")
 
 
-def _commonest(names: Iterable[str]) -> str:
-    """Return the name that occurs most; empty if there is none."""
+def _most_common(names: Iterable[str]) -> str:
+    """Return the most frequent name; empty if there is none."""
     return max(Counter(filter(None, names)).items(), key=lambda item: item[1], default=("", 0))[0]
 
 
 def refuse(seen: Inspector) -> None:
-    """Stop where more was lost than can be right; ``accept_loss`` raises both limits.
+    """Refuse a split that lost too much; ``accept_loss`` raises both limits.
 
     Raises:
-        AttreeError: nothing was read, more than `MOST_SENTENCES` of the sentences failed or were
-            emptied, or more than `MOST_WORDS` of the words were removed.
+        AttreeError: no sentence was read, more than `MOST_SENTENCES` of the sentences failed or
+            were emptied, or more than `MOST_WORDS` of the words were removed.
     """
     counts, settings, file = seen.counts, seen.settings, seen.files[0]
     first = "".join(
         f" (line {item.line}: {_problem(item)})" for item in (seen.lost or seen.rejected)[:1]
     )
-    setting = _commonest(item.setting for item in seen.lost or seen.unread)
+    setting = _most_common(item.setting for item in seen.lost or seen.unread)
     if seen.other_format:
         setting = f"format: {seen.other_format}"
     if counts.read == 0:
@@ -167,27 +167,27 @@ def _problem(item: Rejected) -> str:
 
 
 def warnings(seen: Inspector) -> Iterator[str]:
-    """Yield what looks wrong about a split, a line each, with the setting that mends it."""
+    """Yield a line for each thing that looks wrong, with the setting that mends it."""
     counts = seen.counts
     if seen.other_format:
         yield f"the file looks like another format (format: {seen.other_format})"
     if counts.note:
-        setting = _commonest(item.setting for item in seen.unread)
-        reason = _commonest(map(_problem, seen.unread))
+        setting = _most_common(item.setting for item in seen.unread)
+        reason = _most_common(map(_problem, seen.unread))
         yield f"{counts.note}; mostly: {reason}" + (f" ({setting})" if setting else "")
     if counts.removed > MOST_WORDS:
         yield (
             f"punctuation policy {counts.punctuation} removed {counts.removed:.0%} of the words: "
             "is it meant for these tags? (punctuation: keep)"
         )
-    yield from _odd_tags(seen)
-    yield from _odd_words(seen)
+    yield from _check_tags(seen)
+    yield from _check_words(seen)
 
 
-def _odd_tags(seen: Inspector) -> Iterator[str]:
-    """Yield what the tags tell: mark-up taken for words, tags that the policy does not know."""
+def _check_tags(seen: Inspector) -> Iterator[str]:
+    """Warn of mark-up read as words, of tags unknown to the policy, and of missing tags."""
     counts, sentences = seen.counts, max(seen.counts.read, 1)
-    markup = [one for one in _MARKUP if seen.tags[one] + seen.labels[one] > 0.1 * sentences]
+    markup = [name for name in _MARKUP if seen.tags[name] + seen.labels[name] > 0.1 * sentences]
     if markup:
         every = "every tree" if seen.tags["ID"] >= 0.9 * sentences else "many trees"
         dropped = ", ".join([*(seen.settings.drop_labels or ()), *markup])
@@ -202,8 +202,8 @@ def _odd_tags(seen: Inspector) -> Iterator[str]:
         yield f"{untagged:,} words have no tag (punctuation: unicode tells it by the words)"
 
 
-def _odd_words(seen: Inspector) -> Iterator[str]:
-    """Yield what the words tell: traces, lemmas, encodings, scripts."""
+def _check_words(seen: Inspector) -> Iterator[str]:
+    """Warn of traces, lemmas, wrong encodings and several scripts among the words."""
     total = max(seen.words.total(), 1)
     encoding = "the file's own" if seen.settings.encoding == "utf-8" else "utf-8"
     for pattern, least, like, setting in (
@@ -214,17 +214,17 @@ def _odd_words(seen: Inspector) -> Iterator[str]:
         odd = Counter({word: n for word, n in seen.words.items() if pattern.search(word)})
         share = odd.total() / total
         if share > least:
-            shown = ", ".join(word for word, _ in odd.most_common(3))
+            examples = ", ".join(word for word, _ in odd.most_common(3))
             percent = f"{share:.0%}" if pattern is _LEMMA else f"{share:.1%}"
-            yield f"{percent} of the words look {like}: {shown} ({setting})"
+            yield f"{percent} of the words look {like}: {examples} ({setting})"
     scripts = seen.scripts.most_common(2)
     if len(scripts) == 2 and scripts[1][1] > 0.2 * total:
-        both = " and ".join(f"{count / total:.0%} {name.title()}" for name, count in scripts)
-        yield f"the words are in two scripts: {both} (splits: names the files of each)"
+        shares = " and ".join(f"{count / total:.0%} {name.title()}" for name, count in scripts)
+        yield f"the words are in two scripts: {shares} (splits: names the files of each)"
 
 
 def other_scripts(scripts: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each split whose script is not the first split's: split → its script."""
+    """Warn of each split whose script differs from the first split's; splits → their scripts."""
     first = next(iter(scripts), "")
     for name, script in scripts.items():
         if script and script != scripts[first]:
@@ -233,7 +233,7 @@ def other_scripts(scripts: Mapping[str, str]) -> Iterator[str]:
 
 
 def report(seen: Inspector, title: str, warned: Iterable[str] = ()) -> str:
-    """Return the report, at most 80 columns wide where words allow: what went wrong comes first."""
+    """Return the report, at most 80 columns wide unless a word is longer; problems come first."""
     entries = [
         *_settings(seen),
         ("files", f"{len(seen.files):,}"),
@@ -290,11 +290,11 @@ def _contents(seen: Inspector) -> Iterator[tuple[str, str]]:
     if seen.half:
         yield "half-known", f"{seen.half:,} trees; {_MARKS}"
     for name, counter in (("labels", seen.labels), ("tags", seen.tags)):
-        shown = [f"{one or '(none)'}\xa0{count:,}" for one, count in counter.most_common(_SHOWN)]
+        shown = [f"{key or '(none)'}\xa0{count:,}" for key, count in counter.most_common(_SHOWN)]
         more = [f"… {len(counter) - _SHOWN:,}\xa0more"] if len(counter) > _SHOWN else []
         yield name, "  ".join(shown + more)
 
 
 def totals(counts: CleaningCounts) -> str:
-    """Return the counts of sentences in words."""
+    """Write out the counts of sentences."""
     return ", ".join(f"{count:,} {name}" for name, count in counts.as_dict().items())

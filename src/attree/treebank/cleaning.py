@@ -1,4 +1,4 @@
-"""Punctuation policies, and which sentences are kept."""
+"""Remove punctuation by a policy, and choose which sentences are kept."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from attree.base.errors import AttreeError
 from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
 from attree.trees.constraints import MARKS, NO_PHRASE, UNKNOWN
 
-#: From this share of sentences lost on, a table marks the row.
+#: A table marks a row if at least this share of its sentences is lost.
 NOTED = 0.01
 
-#: Tells which words of a sentence stay.
+#: A function from a sentence to a bool for each word: whether it stays.
 Keep = Callable[[Sentence], list[bool]]
 
 #: The tags of words in the Penn Treebank; every other tag is punctuation, a symbol of currency, or
@@ -38,17 +38,17 @@ _PTB_OTHERS = frozenset((
     "-NONE-", "ADD", "AFX", "GW", "HYPH", "NFP", "XX",
 ))
 # fmt: on
-#: The share of the Penn Treebank's tags from which on tags are taken for it.
+#: From this share of Penn Treebank tags on, a treebank counts as tagged in its manner.
 NEARLY_ALL = 0.95
-_SAMPLE = 1000  # sentences that a policy is chosen by
+_SAMPLE = 1000  # sentences by which a policy is chosen
 
 
-#: Punctuation policy → what stands after its name and a colon (see `policy`).
+#: Punctuation policy → its argument after a colon (see `policy`).
 POLICIES = {"auto": "", "keep": "", "ptb": "", "unicode": "", "drop": "TAG TAG"}
 
 
 def policies() -> str:
-    """Return how the policies are written, for help and messages."""
+    """List the policies as users write them, for help and messages."""
     *others, last = [f"{name}:{takes}" if takes else name for name, takes in POLICIES.items()]
     return f"{', '.join(others)} or {last}"
 
@@ -60,10 +60,10 @@ def is_punctuation(word: str) -> bool:
 
 
 def policy(name: str) -> Keep | None:
-    """Return what a policy such as ``ptb`` or ``drop:PUNCT SYM`` keeps; None means every word.
+    """Return the function of a policy such as ``ptb`` or ``drop:PUNCT SYM``; None keeps all words.
 
     Raises:
-        AttreeError: no such policy, or ``drop`` without tags.
+        AttreeError: there is no such policy, or ``drop`` has no tags.
     """
     kind, _, argument = name.partition(":")
     if kind not in POLICIES or bool(argument.strip()) != bool(POLICIES[kind]):
@@ -78,10 +78,10 @@ def policy(name: str) -> Keep | None:
 
 
 def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
-    """Take words out of a sentence, and the phrases that this leaves empty.
+    """Remove words from a sentence, and the phrases that this leaves empty.
 
     Returns:
-        The same sentence if every word stays, None if none does.
+        the same sentence if every word stays, None if no word does.
     """
     stays = keep(sentence) if keep is not None else None
     if stays is None or all(stays):
@@ -91,19 +91,19 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
         return None
     kept = [span for span in sentence.spans if new[span[0]] < new[span[1]]]
     if sentence.half:
-        # without a word at its edge, what was no phrase may be one
+        # a span that was no phrase may be one without a word at its edge
         kept = [(i, j, x) for i, j, x in kept if x != NO_PHRASE or (stays[i] and stays[j - 1])]
     spans = [(new[i], new[j], label) for i, j, label in kept]
     return dataclasses.replace(
         sentence,
         words=tuple(itertools.compress(sentence.words, stays)),
         tags=tuple(itertools.compress(sentence.tags, stays)),
-        spans=tuple(_consistent(spans, new[-1]) if sentence.half else spans),
+        spans=tuple(_drop_marks(spans, new[-1]) if sentence.half else spans),
     )
 
 
-def _consistent(spans: list[Span], n_words: int) -> list[Span]:
-    """Leave out marks of spans that have become those of a phrase, or the whole sentence."""
+def _drop_marks(spans: list[Span], n_words: int) -> list[Span]:
+    """Drop marks on spans that now equal a phrase or the whole sentence."""
     named = {(start, end) for start, end, label in spans if label not in MARKS}
     phrases = named | {(start, end) for start, end, label in spans if label == UNKNOWN}
     without = {UNKNOWN: named, NO_PHRASE: phrases | {(0, n_words)}}
@@ -112,17 +112,17 @@ def _consistent(spans: list[Span], n_words: int) -> list[Span]:
 
 @dataclass(slots=True)
 class CleaningCounts:
-    """What became of the sentences, and how many words cleaning took out.
+    """Counts of sentences by their status, and of the words that cleaning removed.
 
     Args:
-        read, skipped, failed, emptied: sentences, by `Status`.
-        words: those of the sentences read, after cleaning.
-        dealt: those that were dealt to parts, see ``SplitSettings.part``.
-        words_seen, words_removed: of all sentences that were whole, those skipped among them.
-        left_out: of those skipped, those that another setting would have kept.
-        crossing: sentences read whose crossing branches were made continuous.
+        read, skipped, failed, emptied: numbers of sentences, by `Status`.
+        words: number of words in the sentences read, after cleaning.
+        dealt: number of sentences dealt to parts, see ``SplitSettings.part``.
+        words_seen, words_removed: numbers of words in all whole sentences, also skipped ones.
+        left_out: number of skipped sentences that another setting would have kept.
+        crossing: number of sentences whose crossing branches were made continuous.
         punctuation: the policy applied.
-        reason: why it was chosen, where it was.
+        reason: why the policy was chosen, if attree chose it.
     """
 
     read: int = 0
@@ -150,12 +150,12 @@ class CleaningCounts:
 
     @property
     def removed(self) -> float:
-        """The share of the words that cleaning took out."""
+        """The share of the words that cleaning removed."""
         return self.words_removed / max(self.words_seen, 1)
 
     @property
     def note(self) -> str:
-        """What a table says beside a figure from these sentences; empty if hardly any is lost."""
+        """The note beside a figure on these sentences; empty if hardly any is lost."""
         unread = self.failed + self.emptied + self.left_out
         few = not unread or unread < NOTED * self.total
         return "" if few else f"{self.total - unread:,} of {self.total:,} sentences read"
@@ -166,48 +166,48 @@ class CleaningCounts:
 
 
 def choose(sentences: Iterable[Sentence]) -> tuple[str, str]:
-    """Return the punctuation policy that suits the tags of ``sentences``, and why.
+    """Choose a punctuation policy by the tags of ``sentences``; return it and the reason.
 
     ``ptb`` tells words by the Penn Treebank's tags, so it is chosen only where nearly all tags are
-    known to be that treebank's.
+    that treebank's.
     """
-    share = penn_share(collections.Counter(tag for one in sentences for tag in one.tags))
+    share = penn_share(collections.Counter(tag for sentence in sentences for tag in sentence.tags))
     reason = f"{share:.0%} of the tags are the Penn Treebank's"
     return ("ptb" if share >= NEARLY_ALL else "keep"), reason
 
 
 def penn_share(tags: collections.Counter[str]) -> float:
-    """Return the share of tags that are the Penn Treebank's, or of later ones in its manner."""
-    known = sum(count for tag, count in tags.items() if tag in PTB_TAGS or tag in _PTB_OTHERS)
-    return known / max(tags.total(), 1)
+    """Return the share of tags of the Penn Treebank, or of later treebanks in its manner."""
+    penn = sum(count for tag, count in tags.items() if tag in PTB_TAGS or tag in _PTB_OTHERS)
+    return penn / max(tags.total(), 1)
 
 
-#: ``2/5`` or ``2-5/5``: which parts, and of how many.
+#: ``2/5`` or ``2-5/5``: some parts of five.
 PARTS = r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?/([1-9][0-9]{0,5})"
 
 
 def parts(text: str) -> tuple[range, int]:
-    """Read which parts (from 0), and of how many.
+    """Read ``2-5/5``; return the numbers of the parts, from 0, and how many parts there are.
 
     Raises:
-        AttreeError: it is not written so, or there are not so many.
+        AttreeError: it is not written so, or a part is past the last.
     """
-    if found := re.fullmatch(PARTS, text):
-        first, last, of = (int(one) for one in found.groups(default=found[1]))
-        if first <= last <= of:
-            return range(first - 1, last), of
-    raise AttreeError("bad-part", f"{text!r} is no part", fix="write 1/5, or 2-5/5")
+    if match := re.fullmatch(PARTS, text):
+        first, last, total = (int(number) for number in match.groups(default=match[1]))
+        if first <= last <= total:
+            return range(first - 1, last), total
+    raise AttreeError("bad-part", f"{text!r} is not a part of a split", fix="write 1/5, or 2-5/5")
 
 
 def prepare(
     items: Iterable[Sentence | Rejected], settings: SplitSettings, counts: CleaningCounts
 ) -> Iterator[Sentence | Rejected]:
-    """Clean sentences and keep those wanted: punctuation, ``max_words``, ``part``, then ``first``.
+    """Clean sentences, then filter them by ``max_words``, ``part`` and ``first``.
 
     Args:
-        items: as a reader yields them; what is rejected passes through.
+        items: of a reader; rejected ones are passed on.
         settings: resolved.
-        counts: counted up on the way.
+        counts: updated.
     """
     items, counts.punctuation = iter(items), settings.punctuation or "keep"
     if counts.punctuation == "auto":
@@ -217,7 +217,7 @@ def prepare(
         items = itertools.chain(sample, items)
     keep = policy(counts.punctuation)
     for item in items:
-        done = item if isinstance(item, Rejected) else _wanted(item, keep, settings, counts)
+        done = item if isinstance(item, Rejected) else _filter(item, keep, settings, counts)
         if isinstance(done, Rejected):
             setattr(counts, done.status, getattr(counts, done.status) + 1)
             counts.left_out += done.status == "skipped" and bool(done.setting)
@@ -228,13 +228,13 @@ def prepare(
         yield done
 
 
-def _wanted(
+def _filter(
     sentence: Sentence, keep: Keep | None, settings: SplitSettings, counts: CleaningCounts
 ) -> Sentence | Rejected:
     rejected = functools.partial(Rejected, sentence.file, sentence.line)
     if settings.traces:
         trace = re.compile(settings.traces).fullmatch
-        untraced = clean(sentence, lambda one: [trace(word) is None for word in one.words])
+        untraced = clean(sentence, lambda s: [trace(word) is None for word in s.words])
         if untraced is None:
             return rejected("no word is left: every word is a trace", "emptied")
         sentence = untraced
@@ -248,31 +248,31 @@ def _wanted(
     if most is not None and n > most:
         return rejected(f"{n} words, more than max_words: {most}", "skipped")
     if settings.part is not None:
-        which, of = parts(settings.part)
+        kept, total = parts(settings.part)
         counts.dealt += 1
-        if (counts.dealt - 1) % of not in which:
+        if (counts.dealt - 1) % total not in kept:
             return rejected(f"in another part than {settings.part}", "skipped")
     if settings.first is not None and counts.read >= settings.first:
         return rejected(f"after the first: {settings.first}", "skipped")
-    return _with_final_punctuation(cleaned) if settings.final_punctuation == "inside" else cleaned
+    return _widen(cleaned) if settings.final_punctuation == "inside" else cleaned
 
 
-def _with_final_punctuation(one: Sentence) -> Sentence:
-    """Widen phrases that are the whole sentence but for punctuation at its end to all of it.
+def _widen(sentence: Sentence) -> Sentence:
+    """Widen phrases that span the sentence except its final punctuation to the whole sentence.
 
-    In a half-known tree such a span is marked as no phrase.
+    In a half-known tree, also mark the spans without that punctuation as no phrases.
     """
-    n = end = len(one.words)
-    while end and is_punctuation(one.words[end - 1]):
+    n = end = len(sentence.words)
+    while end and is_punctuation(sentence.words[end - 1]):
         end -= 1
     if end in (n, 0):
-        return one
+        return sentence
     spans: dict[Span, None] = {}
-    for start, stop, label in one.spans:
+    for start, stop, label in sentence.spans:
         wide = start == 0 and end <= stop and label not in MARKS
         spans[start, n if wide else stop, label] = None
-    if one.half and end > 1:
-        given = {(start, stop) for start, stop, _ in spans}
-        spans |= {(0, stop, NO_PHRASE): None for stop in range(end, n) if (0, stop) not in given}
+    if sentence.half and end > 1:
+        marked = {(start, stop) for start, stop, _ in spans}
+        spans |= {(0, stop, NO_PHRASE): None for stop in range(end, n) if (0, stop) not in marked}
     order = sorted(spans, key=lambda span: (span[0], -span[1]))
-    return dataclasses.replace(one, spans=tuple(order))
+    return dataclasses.replace(sentence, spans=tuple(order))

@@ -1,15 +1,14 @@
-"""CoNLL-U (Universal Dependencies): each word with its projective subtree is a span.
+"""Read CoNLL-U (Universal Dependencies): the projective subtree of each word is a span.
 
-Spans of two words and more are labelled by the head word's relation, the root's covers the
-sentence. They are *dependency-derived* brackets, and marked so wherever they are shown. A leaf of
-the dependency tree gives no span, as a preterminal gives none.
+Spans of two words and more have the head word's relation as label; the root's span is the sentence.
+These are *dependency-derived* brackets, and marked so wherever they are shown. A leaf of the
+dependency tree gives no span, as a preterminal gives none.
 
-With ``dependencies: half`` only those subtrees are read that a constituency tree would have as
-phrases, as half-known trees (see :mod:`attree.treebank.ud_phrases`), whether the whole is
-projective or not.
+With ``dependencies: half``, only those subtrees are read that are phrases of a constituency tree,
+as half-known trees (see :mod:`attree.treebank.ud_phrases`), also of nonprojective trees.
 
-The lines are split here rather than by the ``conllu`` package, which gives no line numbers, stops
-at the first bad sentence of a file, and builds a dictionary for each word.
+Lines are split here, not by the ``conllu`` package, which gives no line numbers, stops at the first
+bad sentence of a file, and builds a dictionary for each word.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from attree.treebank.ud_phrases import Phrase, Tree, Words, extents
 from attree.trees.constraints import NO_PHRASE, UNKNOWN
 
 _COLUMNS = 10
-_MOST_LIFTED = 200  # of a sentence; each takes time by the square of its words
+_MOST_LIFTED = 200  # arcs of a sentence; each takes time quadratic in its words
 _NUMBER = re.compile(r"[0-9]{1,9}")
-#: A constituency tree beside a sentence, as Stanza writes it: ``# constituency = (ROOT (S …))``.
+#: A sentence's constituency tree, as Stanza writes it: ``# constituency = (ROOT (S …))``.
 _TREE = re.compile(r"#\s*constituency\s*=\s*(.*)")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
 
@@ -52,7 +51,7 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the first line of each sentence, and its lines."""
+    """Yield each sentence's first line number and its lines."""
     numbered = enumerate(text.split("\n"), start=1)
     for filled, lines in itertools.groupby(numbered, key=lambda line: bool(line[1].strip())):
         if filled:
@@ -61,7 +60,7 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) -> Sentence | None:
-    """Read one sentence; None where the block has comments only.
+    """Read one sentence; return None for a block of comments only.
 
     Raises:
         BadSentenceError: it is no tree, or not projective.
@@ -76,13 +75,14 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
         phrases, not_phrases = tree.phrases(inner=inner), tree.no_phrases()
     else:
         phrases = _subtrees(list(words.heads), lift=settings.nonprojective == "lift")
-    if Labelling.of(settings.labels).kind == UNIVERSAL:
+    if Labelling.parse(settings.labels).kind == UNIVERSAL:
         labels = Tree(words).labels(phrases)
     else:
-        labels = [None if one.label else words.relations[one.head] for one in phrases]
+        labels = [None if p.label else words.relations[p.head] for p in phrases]
+    no_label = UNKNOWN if half else OTHER
     spans = [
-        (one.start, one.end, (UNKNOWN if half else OTHER) if label in (None, UNKNOWN) else label)
-        for one, label in zip(phrases, labels, strict=True)
+        (phrase.start, phrase.end, no_label if label in (None, UNKNOWN) else label)
+        for phrase, label in zip(phrases, labels, strict=True)
     ]
     spans += [(*span, NO_PHRASE) for span in not_phrases - {span[:2] for span in spans}]
     in_order = tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
@@ -90,7 +90,7 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
 
 
 def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:
-    """Read the columns of one sentence; None where the block has comments only."""
+    """Read the columns of one sentence; return None for a block of comments only."""
     words = Words()
     for number, line in enumerate(lines, start=first):
         if line.startswith("#"):
@@ -129,10 +129,10 @@ def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:
 
 
 def _subtrees(heads: list[int], *, lift: bool) -> list[Phrase]:
-    """Return all subtrees of two words and more, after lifting arcs that cross (``heads`` change).
+    """Return all subtrees of two words and more; ``lift`` makes ``heads`` projective first.
 
     Raises:
-        BadSentenceError: they are not projective, and not to be lifted, or too many of them.
+        BadSentenceError: they are not projective without ``lift``, or too many arcs cross.
     """
     for _ in range(_MOST_LIFTED + 1):
         starts, ends, sizes = extents(heads)
@@ -147,9 +147,9 @@ def _subtrees(heads: list[int], *, lift: bool) -> list[Phrase]:
 
 
 def _lift(heads: list[int]) -> None:
-    """Hang the dependent of the shortest crossing arc on its head's head (Nivre & Nilsson 2005).
+    """Attach the dependent of the shortest crossing arc to its head's head (Nivre & Nilsson 2005).
 
-    An arc is crossing if a word between its two is not below its head.
+    An arc crosses others if a word between its ends is not below its head.
     """
     above: list[set[int]] = [set() for _ in heads]
     for word in top_down(heads):
@@ -175,11 +175,11 @@ FORMAT = Format(
 
 
 def read_stanza(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
-    """Yield the constituency tree beside every sentence; its words are those of the rows."""
+    """Yield the constituency tree of every sentence, with the words of its rows."""
     for first, lines in _blocks(text):
         numbered = enumerate(lines, start=first)
-        trees = [(line, match[1]) for line, one in numbered if (match := _TREE.fullmatch(one))]
-        rows = [one.split("\t") for one in lines if one[:1].isdigit()]
+        trees = [(line, match[1]) for line, item in numbered if (match := _TREE.fullmatch(item))]
+        rows = [item.split("\t") for item in lines if item[:1].isdigit()]
         words = [row[1] for row in rows if row[0].isdigit() and len(row) > 1]
         if trees:
             line, tree = trees[0]
@@ -191,7 +191,7 @@ def read_stanza(text: str, file: str, settings: SplitSettings) -> Iterator[Sente
 def _stanza_tree(
     tree: str, words: list[str], file: str, line: int, settings: SplitSettings
 ) -> Sentence | Rejected:
-    """Read one tree, and take its words from the rows where there are any."""
+    """Read one tree; take its words from the rows if there are any."""
     items = list(brackets.read(tree, file, settings))
     if not items:
         raise BadSentenceError("a tree without words")
@@ -204,7 +204,7 @@ def _stanza_tree(
 
 
 def write_stanza(graphs: Iterator[Graph]) -> Iterator[str]:
-    """Yield a sentence in CoNLL-U for each tree; heads and relations are left open (``_``)."""
+    """Yield a sentence in CoNLL-U for each tree; its heads and relations are ``_``."""
     for graph in graphs:
         (tree,) = brackets.write(iter([graph]))
         yield f"# constituency = {tree}"

@@ -1,4 +1,4 @@
-"""Treebank files from one format into another: what ``attree treebank convert`` does."""
+"""Convert treebank files into another format: ``attree treebank convert``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Tree = TypeVar("_Tree", Sentence, Graph)
 
 @dataclass(slots=True)
 class Converted:
-    """What became of the sentences: how many were written, how many changed, what was rejected."""
+    """Numbers of sentences written and made continuous, sentences rejected, words changed."""
 
     written: int = 0
     raised: int = 0
@@ -42,20 +42,20 @@ class Converted:
 
 def writable() -> list[str]:
     """Return the formats that can be written."""
-    return [name for name, one in FORMATS.items() if one.write or one.binary]
+    return [name for name, form in FORMATS.items() if form.write or form.binary]
 
 
 def target(output: Path) -> str:
-    """Return the format that can be written and that the extension of a file stands for.
+    """Return the format to write, by the extension of the output file.
 
     Raises:
-        AttreeError: there is none.
+        AttreeError: no format that can be written has this extension.
     """
     name = format_of(output)
     family = FORMATS[name].family if name else ""
-    for one in writable():
-        if one == name or (name not in writable() and family and FORMATS[one].family == family):
-            return one
+    for other in writable():
+        if other == name or (name not in writable() and family and FORMATS[other].family == family):
+            return other
     problem = "the format is not known from this file's extension"
     fix = f"add --to with one of {', '.join(writable())}"
     raise AttreeError("unknown-format", problem, file=output, fix=fix)
@@ -66,39 +66,39 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
 
     Args:
         files: read one after the other.
-        settings: resolved; nothing is cleaned, every word stays. Dependency trees become half-known
-            ones in a format that holds such trees.
-        output: replaced where it exists.
-        to: a name of `writable`.
+        settings: resolved; every word is kept. Dependency trees become half-known trees in a format
+            of such trees.
+        output: replaced if it exists.
+        to: a format in `writable`.
 
     Raises:
-        AttreeError: the format cannot be written, no sentence could be read, or a word cannot stand
-            in the format.
+        AttreeError: the format cannot be written, no sentence can be read, or the format cannot
+            hold a word.
     """
     check_name(to, writable(), f"{to} cannot be written")
     done, form, read_as = Converted(), FORMATS[to], FORMATS[settings.format or ""]
     if form.half:
         if settings.dependencies == "whole":
             settings = dataclasses.replace(settings, dependencies="half")
-        trees = _kept(read_files(files, settings), done, half=True)
-    elif Labelling.of(settings.labels).kind == "unknown":
-        problem = "unknown labels stand in half-known trees only"
+        trees = _filter(read_files(files, settings), done, half=True)
+    elif Labelling.parse(settings.labels).kind == "unknown":
+        problem = "only half-known trees can have unknown labels"
         raise AttreeError("unknown-labels", problem, fix="add --to half")
     else:
         trees = (
             tree if isinstance(tree, Graph) else graph_of(tree)
-            for tree in _kept(read_trees(files, settings), done, half=False)
+            for tree in _filter(read_trees(files, settings), done, half=False)
         )
         trees = relabelled(trees, settings.labels, read_as.labels)
     with whole_file(output) as part:
         if form.binary:
             sentences = (continuous(graph, settings) for graph in trees)
-            _write_table(_counted(sentences, to, done), settings, part)
+            _write_table(_count(sentences, to, done), settings, part)
         else:
             assert form.write is not None
-            trees = _made_continuous(trees, done) if form.continuous else trees
+            trees = _make_continuous(trees, done) if form.continuous else trees
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
-                handle.writelines(form.write(_counted(trees, to, done)))
+                handle.writelines(form.write(_count(trees, to, done)))
         if not done.written:
             first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
             problem = f"no sentence could be read ({first.reason})"
@@ -106,8 +106,8 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
     return done
 
 
-def _kept(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]:
-    """Yield the trees that a format can hold: ``half``-known ones, or only those that are whole."""
+def _filter(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]:
+    """Yield the trees that a format can hold: half-known ones with ``half``, else whole ones."""
     reason = "nothing is known of this tree" if half else "only some of this tree is known"
     for item in items:
         if isinstance(item, Sentence) and item.half and not (half and item.spans):
@@ -118,7 +118,7 @@ def _kept(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]
             yield item
 
 
-def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
+def _make_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
     for graph in graphs:
         graph = without_dummy_root(graph)
         attach_to_neighbours(graph)
@@ -126,8 +126,8 @@ def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph
         yield graph
 
 
-def _counted(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
-    """Count the sentences, and the words that the format cannot hold as they are."""
+def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
+    """Count the sentences, and the words that the format changes."""
     for tree in trees:
         done.written += 1
         done.raised += isinstance(tree, Sentence) and tree.crossing
@@ -136,7 +136,7 @@ def _counted(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree
 
 
 def _read_back(word: str, to: str) -> str:
-    """Return what a reader of the format takes a word for, once it is written."""
+    """Return a word as a reader of the format reads it back."""
     if to == "discbracket":
         return unescape(re.sub(r"\s", "_", word))
     if to == "stanza":

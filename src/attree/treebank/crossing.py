@@ -1,9 +1,9 @@
-"""Trees whose branches may cross, and the standard way to make them continuous.
+"""Represent trees with crossing branches, and make them continuous in the standard way.
 
-The conversion is that of the SPMRL and TIGER literature (Boyd 2007; Maier's treetools): what hangs
-on the virtual root, punctuation above all, is attached to the lowest node that spans its
-neighbours; then every node keeps the block of words that holds its head, and what is in its other
-blocks is raised to the node above.
+The conversion is that of the SPMRL and TIGER literature (Boyd 2007; Maier's treetools). Children of
+the virtual root, mostly punctuation, are attached to the lowest node that spans their neighbours.
+Then every node keeps the block of words that holds its head, and its other blocks are raised to its
+parent.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 
 from attree.treebank.sentence import DUMMY_ROOTS, Sentence, Span, SplitSettings, cut_label
 
-_Item = tuple[int, int, bool]  # start, end, whether it is the child's own block
+_Item = tuple[int, int, bool]  # start, end, whether the block holds the child's head
 
 
 @dataclass(slots=True)
 class Graph:
-    """One tree as a graph: words, then nodes, each with the node above it.
+    """One tree as a graph: words, then nodes, each with its parent.
 
     Args:
         words, tags: of the sentence.
-        labels: of the nodes; node k is number ``len(words) + k``.
+        labels: of the nodes; node k has the number ``len(words) + k``.
         parents: of the words, then of the nodes: a node's number, or -1 for the virtual root.
-        functions: of the edge above each word, then each node; empty for none.
-        file, line: where it stands.
+        functions: of the edge above each word, then above each node; empty for none.
+        file, line: where the tree starts.
     """
 
     words: list[str]
@@ -38,11 +38,11 @@ class Graph:
     name: str = field(default="", compare=False)
 
     def children(self) -> list[list[int]]:
-        """Return the children of every node by its first word, those of the virtual root last."""
+        """Return the children of every node, sorted by first word; the virtual root's are last."""
         firsts = [word[0] for word in self.yields()]
         below: list[list[int]] = [[] for _ in range(len(self.parents) + 1)]
-        for place in sorted(range(len(self.parents)), key=lambda one: (firsts[one], one)):
-            below[self.parents[place]].append(place)
+        for item in sorted(range(len(self.parents)), key=lambda i: (firsts[i], i)):
+            below[self.parents[item]].append(item)
         return below
 
     def yields(self) -> list[list[int]]:
@@ -56,31 +56,31 @@ class Graph:
         return words_below
 
     def problem(self) -> str | None:
-        """Return what keeps this from being a tree; None if nothing does."""
+        """Say why this is no tree; None if it is one."""
         if not self.words:
             return "a tree without words"
         nodes = range(len(self.words), len(self.parents))
-        for place, parent in enumerate(self.parents):
+        for item, parent in enumerate(self.parents):
             if parent != -1 and parent not in nodes:
-                return f"{self._called(place)} hangs on a node that does not exist"
+                return f"{self._describe(item)} has a parent that does not exist"
         if childless := set(nodes).difference(self.parents):
-            return f"{self._called(min(childless))} has no children"
+            return f"{self._describe(min(childless))} has no children"
         if lost := set(range(len(self.parents))).difference(top_down(self.parents)):
-            place = lost.pop()
-            for _ in self.parents:  # up into the circle
-                place = self.parents[place]
-            return f"{self._called(place)} is above itself"
+            item = lost.pop()
+            for _ in self.parents:  # up into the cycle
+                item = self.parents[item]
+            return f"{self._describe(item)} is above itself"
         return None
 
-    def _called(self, place: int) -> str:
+    def _describe(self, item: int) -> str:
         n = len(self.words)
-        if place < n:
-            return f"word {place + 1} ({self.words[place]})"
-        return f"node {place - n + 1} ({self.labels[place - n]})"
+        if item < n:
+            return f"word {item + 1} ({self.words[item]})"
+        return f"node {item - n + 1} ({self.labels[item - n]})"
 
 
 def top_down(heads: Sequence[int]) -> list[int]:
-    """Return the words, or nodes, that hang on a root (-1), each after the one above it."""
+    """Return the words or nodes below a root (-1), each after its head."""
     below: list[list[int]] = [[] for _ in heads]
     order: list[int] = []
     for word, head in enumerate(heads):
@@ -91,28 +91,28 @@ def top_down(heads: Sequence[int]) -> list[int]:
 
 
 def without_dummy_root(graph: Graph, roots: Sequence[str] = DUMMY_ROOTS) -> Graph:
-    """Dissolve nodes above the whole sentence that are no phrases into the virtual root."""
+    """Remove the nodes above the whole sentence that are no phrases."""
     n = len(graph.words)
     while graph.parents.count(-1) == 1:
         top = graph.parents.index(-1)
         if top < n or graph.labels[top - n] not in roots:
             break
-        parents = [-1 if one == top else one - (one > top) for one in graph.parents]
+        parents = [-1 if parent == top else parent - (parent > top) for parent in graph.parents]
         del parents[top], graph.labels[top - n], graph.functions[top]
         graph.parents = parents
     return graph
 
 
 def attach_to_neighbours(graph: Graph) -> None:
-    """Attach what hangs on the virtual root to the lowest node that spans its neighbours.
+    """Attach children of the virtual root to the lowest node that spans their neighbours.
 
-    From left to right; what begins or ends the sentence stays, and so does what has no node but the
-    virtual root around it. On the right, neighbours that hang on the virtual root too are passed.
+    It goes from left to right. A child at an edge of the sentence stays, and so does one that only
+    the virtual root spans. Right neighbours that are children of the virtual root are skipped.
     """
     yields = graph.yields()
     tops = graph.children()[-1]
-    for number, place in enumerate(tops):
-        left, last = yields[place][0] - 1, yields[place][-1]
+    for number, top in enumerate(tops):
+        left, last = yields[top][0] - 1, yields[top][-1]
         for other in tops[number + 1 :]:
             if yields[other][0] < last:
                 continue
@@ -120,17 +120,17 @@ def attach_to_neighbours(graph: Graph) -> None:
                 break
             last = yields[other][-1]
         if left >= 0 and last + 1 < len(graph.words):
-            graph.parents[place] = _lowest_above(graph.parents, left, last + 1)
+            graph.parents[top] = _common_ancestor(graph.parents, left, last + 1)
 
 
-def _lowest_above(parents: list[int], one: int, other: int) -> int:
-    """Return the lowest node above two words; -1 if only the virtual root is."""
+def _common_ancestor(parents: list[int], left: int, right: int) -> int:
+    """Return the lowest common ancestor of two words; -1 for the virtual root."""
     above = set()
-    while (one := parents[one]) >= 0:
-        above.add(one)
-    while (other := parents[other]) >= 0 and other not in above:
+    while (left := parents[left]) >= 0:
+        above.add(left)
+    while (right := parents[right]) >= 0 and right not in above:
         pass
-    return other
+    return right
 
 
 def _head(children: list[int], functions: list[str]) -> int:
@@ -141,7 +141,7 @@ def _head(children: list[int], functions: list[str]) -> int:
 
 
 def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:
-    """Return the spans of a graph made continuous, in pre-order, and whether any was raised."""
+    """Make a graph continuous; return its spans in pre-order, and whether a block was raised."""
     n, below = len(graph.words), graph.children()
     order = [-1]  # top-down
     for node in order:
@@ -151,14 +151,14 @@ def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:
     raised = False
     for node in reversed(order[1:]):
         head = _head(below[node], graph.functions)
-        mine = sorted(
-            (start, end, own and child == head)
+        blocks = sorted(
+            (start, end, has_head and child == head)
             for child in below[node]
-            for start, end, own in items.pop(child)
+            for start, end, has_head in items.pop(child)
         )
-        start, end = _head_block(mine)
+        start, end = _head_block(blocks)
         extents[node] = (start, end)
-        rest = [(a, b, False) for a, b, _ in mine if b <= start or a >= end]
+        rest = [(a, b, False) for a, b, _ in blocks if b <= start or a >= end]
         items[node] = [(start, end, True), *rest]
         raised = raised or bool(rest)
     rank = {node: number for number, node in enumerate(order)}
@@ -167,7 +167,7 @@ def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:
 
 
 def _head_block(items: list[_Item]) -> tuple[int, int]:
-    """Return the stretch of adjacent items that the head is in."""
+    """Return start and end of the run of adjacent blocks that holds the head."""
     first = last = next(number for number, item in enumerate(items) if item[2])
     while first and items[first - 1][1] == items[first][0]:
         first -= 1
@@ -177,7 +177,7 @@ def _head_block(items: list[_Item]) -> tuple[int, int]:
 
 
 def continuous(graph: Graph, settings: SplitSettings) -> Sentence:
-    """Return a graph as a sentence with continuous phrases; the graph's root edges change."""
+    """Return a graph as a sentence with continuous phrases; this changes the graph."""
     roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
     graph = without_dummy_root(graph, roots)
     attach_to_neighbours(graph)
@@ -194,7 +194,7 @@ def continuous(graph: Graph, settings: SplitSettings) -> Sentence:
 
 
 def graph_of(sentence: Sentence) -> Graph:
-    """Return a sentence's tree as a graph; what follows ``-`` in a label is its function."""
+    """Return a sentence's tree as a graph; the part of a label after ``-`` is its function."""
     n = len(sentence.words)
     labels: list[str] = []
     parents, functions = [-1] * n, [""] * n

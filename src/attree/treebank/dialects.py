@@ -1,6 +1,6 @@
-"""Treebanks in brackets that differ from the Penn Treebank's in how a leaf is written.
+"""Read bracketed treebanks whose leaves are not written as the Penn Treebank's.
 
-A dialect is declared by what its leaves look like, what is no word, and how its files are known.
+A dialect declares the form of its leaves, the leaves that are no words, and a test of its files.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from attree.treebank.sentence import (
 _LEAF = re.compile(r"\(([^\s()]+)([ \t]+)([^\s()]+)((?:[ \t]+[^\s()]+)?)([ \t]*)\)")
 _ICEPAHC_LEAF = re.compile(r"[^a-z\s]+ (?:\S+-\S+|0|\*\S+|<\S+|\{\S+)")
 _CESS_LEAF = re.compile(r"(?:[a-z]{1,2}[a-z0-9]*|F[a-z]{1,2}|[ZWX][a-z]?|-\S+) \S+ \S+")
-_SAMPLE = 70  # leaves of each place that a dialect is known by
+_SAMPLE = 70  # leaves at each position by which a dialect is recognised
 _PENN_TRACE = r"0|\*(?:[A-Za-z]+\*)?(?:-\d+)?|\*\?\*"
 
-#: Words as written in the dialect → as they are.
+#: Words as the dialect writes them → as they are read.
 _ICELANDIC = {"<dash/>": "–", "<paren>": "-LRB-", "</paren>": "-RRB-", "<slash/>": "/"}
 _SPANISH = {"-Fpa-": "-LRB-", "-Fpt-": "-RRB-", "-Fca-": "[", "-Fct-": "]"}
 
@@ -51,9 +51,9 @@ def _rewriting(
 
 
 def _word_dash_lemma(word: str, more: str) -> str:
-    """Return the word of ``word-lemma``: its half, since a word with hyphens has such a lemma.
+    """Return the word of ``word-lemma``: the first half of the parts, as the lemma keeps hyphens.
 
-    ``$`` marks where a word was cut in two.
+    ``$`` marks where a word was split in two.
     """
     if more or re.fullmatch(_PENN_TRACE, word):
         return f"{word} {more}".strip()
@@ -64,49 +64,49 @@ def _word_dash_lemma(word: str, more: str) -> str:
 
 
 def _read_floresta(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
-    """Cut functions, which stand in front: ``SUBJ+np``, ``H+n``; ``CJT+?`` would be a mark."""
+    """Cut functions, which precede labels: ``SUBJ+np``, ``H+n``; ``CJT+?`` would be a mark."""
     if settings.functions == "keep":
         yield from brackets.read_spmrl(text, file, settings)
         return
     whole = dataclasses.replace(settings, functions="keep")
-    for one in brackets.read_spmrl(text, file, whole):
-        if isinstance(one, Sentence):
-            spans = tuple((start, end, _category(label)) for start, end, label in one.spans)
-            one = dataclasses.replace(one, tags=tuple(map(_category, one.tags)), spans=spans)
-        yield one
+    for tree in brackets.read_spmrl(text, file, whole):
+        if isinstance(tree, Sentence):
+            spans = tuple((start, end, _category(label)) for start, end, label in tree.spans)
+            tree = dataclasses.replace(tree, tags=tuple(map(_category, tree.tags)), spans=spans)
+        yield tree
 
 
 @functools.cache
 def _category(label: str) -> str:
-    """Return what stands after the last ``+`` of a label, without what follows a ``-``."""
+    """Return the part of a label after its last ``+``, without the part after a ``-``."""
     last = label.rpartition("+")[2]
     return cut_label(last if last.isalpha() or "-" in last[1:] else label)
 
 
 def _share(text: str, leaf: re.Pattern[str]) -> float:
-    """Return the share of leaves, sampled at three places, that a regular expression fits.
+    """Return the share of leaves, sampled at three positions, that match a regular expression.
 
-    Leaves of one tag only are no treebank's: they are phrases of two words without labels.
+    If all leaves have one tag, they are no leaves but phrases of two words without labels.
     """
     leaves = [
-        one
+        match
         for part in range(3)
-        for one in itertools.islice(_LEAF.finditer(text, len(text) * part // 3), _SAMPLE)
+        for match in itertools.islice(_LEAF.finditer(text, len(text) * part // 3), _SAMPLE)
     ]
-    if len({one[1] for one in leaves}) < 2:
+    if len({match[1] for match in leaves}) < 2:
         return 0.0
-    fit = sum(leaf.fullmatch(f"{one[1]} {one[3]}{one[4]}") is not None for one in leaves)
+    fit = sum(leaf.fullmatch(f"{match[1]} {match[3]}{match[4]}") is not None for match in leaves)
     return fit / max(len(leaves), 1)
 
 
 def _is_icepahc(text: str) -> bool:
-    """Tell whether nearly all leaves are ``TAG word-lemma``, and some are Penn traces."""
+    """Tell whether nearly all leaves are ``TAG word-lemma``, and there are Penn traces."""
     trace = re.search(r"\*(?:T|ICH|con|exp|pro|arb)\*|\(C 0\)|\(ID \S+\)", text)
     return trace is not None and _share(text, _ICEPAHC_LEAF) > 0.9
 
 
 def _is_penn_history(text: str) -> bool:
-    """Tell whether there is an ``ID`` and a root without a label for every tree."""
+    """Tell whether every tree has an ``ID`` and a root without a label."""
     ids = len(re.findall(r"\(ID [^\s()]+\)\s*\)", text))
     trees = len(re.findall(r"^\( ?\(", text, re.MULTILINE)) if ids else 0
     return ids > 0 and ids >= 0.9 * trees - 1 and not _is_icepahc(text)
@@ -120,7 +120,7 @@ _historical = functools.partial(
 
 #: Icelandic and Faroese Parsed Historical Corpora: ``(N-N hest$-hestur)``.
 ICEPAHC = _historical(_rewriting(_word_dash_lemma, _ICELANDIC), (), certain=_is_icepahc)
-#: Penn Parsed Corpora of Historical English and those in their manner, without lemmas.
+#: Penn Parsed Corpora of Historical English and corpora in their manner, without lemmas.
 PENN_HISTORY = _historical(brackets.read, (), certain=_is_penn_history)
 #: GreynirCorpus: META beside every tree, lemmas and hyphenation inside its preterminals.
 GREYNIR = _dialect(

@@ -1,4 +1,4 @@
-"""Discbracket (disco-dop, treetools): bracketed trees whose leaves are the numbers of words.
+"""Read and write discbracket (disco-dop, treetools): bracketed trees over numbered words.
 
 A line holds a tree: ``(S (VP (VB 1=go)) (NP 0=we))``, or ``(S (VP (VB 1)) (NP 0))``, a tab, and the
 words separated by spaces. Numbers count from 0, or from 1 where none is 0.
@@ -21,7 +21,7 @@ _QUOTED = {"(": "#LRB#", ")": "#RRB#"}
 
 
 class _BadTreeError(BadSentenceError):
-    """What is wrong with a tree that can be corrected."""
+    """A mistake in a tree that the user can correct."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"{problem} — correct this tree")
@@ -52,7 +52,7 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
     preterminals = [leaf[2] for leaf in order]
     # a node with one child, a word, is the word's tag
     kept = [node for node in range(len(labels)) if node not in set(preterminals)]
-    places = {node: len(words) + place for place, node in enumerate(kept)} | {-1: -1}
+    numbers = {node: len(words) + row for row, node in enumerate(kept)} | {-1: -1}
     nodes = preterminals + kept
     rows = [(cut_label(unescape(labels[node])), unescape(labels[node])) for node in nodes]
     n = len(words)
@@ -60,7 +60,7 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
         words=[_word(word, undo=settings.escapes == "undo") for word in words],
         tags=[name for name, _ in rows[:n]],
         labels=[name for name, _ in rows[n:]],
-        parents=[places.get(above[node], -2) for node in nodes],
+        parents=[numbers.get(above[node], -2) for node in nodes],
         functions=[whole[len(name) + 1 :] for name, whole in rows],
         file=file,
         line=number,
@@ -71,7 +71,7 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
 
 
 def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]:
-    """Return labels and parents of the nodes, and number, word and tag's node of the leaves."""
+    """Return the nodes' labels and parents, and each leaf's number, word and preterminal."""
     labels: list[str] = []
     above: list[int] = []
     leaves: list[tuple[int, str, int]] = []
@@ -122,19 +122,19 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         parts: list[str] = []
         todo: list[int | None] = [-1]  # None closes a node
         while todo:
-            place = todo.pop()
-            if place is None:
+            item = todo.pop()
+            if item is None:
                 parts.append(")")
                 continue
-            label = "VROOT" if place < 0 else [*graph.tags, *graph.labels][place]
-            if place >= 0 and graph.functions[place]:
-                label += f"-{graph.functions[place]}"
+            label = "VROOT" if item < 0 else [*graph.tags, *graph.labels][item]
+            if item >= 0 and graph.functions[item]:
+                label += f"-{graph.functions[item]}"
             label = label.replace("(", "-LRB-").replace(")", "-RRB-")
-            if 0 <= place < n:
-                parts.append(f" ({label} {place}={_safe(graph.words[place])})")
+            if 0 <= item < n:
+                parts.append(f" ({label} {item}={_safe(graph.words[item])})")
             else:
                 parts.append(f" ({label}")
-                todo += [None, *below[place][::-1]]
+                todo += [None, *below[item][::-1]]
         yield "".join(parts).strip() + "\n"
 
 

@@ -1,8 +1,8 @@
-"""NEGRA export, versions 3 and 4: a line a word, then a line a node, each with its parent's number.
+"""Read and write NEGRA export, versions 3 and 4: lines of words, then of nodes, with parents.
 
 Columns are separated by tabs or spaces: word, in version 4 the lemma, tag, morphology, function of
-the edge, parent. Nodes are called ``#500`` and up, 0 is the virtual root. What follows the parent
-(secondary edges, comments) is passed over.
+the edge, parent. Nodes are called ``#500`` and up, 0 is the virtual root. Columns after the parent
+(secondary edges, comments) are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Re
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the line ``#BOS`` of each sentence, and its lines."""
+    """Yield the line number of each sentence's ``#BOS``, and its lines."""
     first, lines = 0, list[str]()
     for number, line in enumerate(text.split("\n"), start=1):
         if _BEGIN.match(line):
@@ -49,8 +49,8 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
     """Read the lines of one sentence.
 
     Raises:
-        BadSentenceError: bytes of another encoding, no end, too few columns, a node twice, or no
-            tree.
+        BadSentenceError: it has bytes of another encoding, no end, too few columns or a node twice,
+            or is no tree.
     """
     check_decoded("\n".join(lines[1:]), encoding)
     if not _END.match(lines[-1]):
@@ -65,7 +65,7 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
         node = _NODE.fullmatch(fields[0])
         if node is None:
             if nodes:
-                raise BadSentenceError(f"the word {fields[0]!r} stands below the nodes", number)
+                raise BadSentenceError(f"the word {fields[0]!r} comes after the nodes", number)
             words.append(fields)
         elif node[1] in nodes:
             raise BadSentenceError(f"node {fields[0]} stands twice", number)
@@ -93,7 +93,7 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
 
 
 def _fields(line: str, number: int) -> list[str]:
-    """Return word, tag, function and parent of a line of either version."""
+    """Return the word, tag, function and parent in a line of either version."""
     fields = re.split(r"\t+", line.strip("\n")) if "\t" in line else line.split()
     fields = [field.strip() for field in fields]
     if len(fields) > 4 and fields[4].isdigit():
@@ -108,21 +108,21 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
     """Yield the text of graphs in version 4.
 
     Raises:
-        AttreeError: a word that this format cannot hold.
+        AttreeError: this format cannot hold a word.
     """
     yield "#FORMAT 4\n"
     for number, graph in enumerate(graphs, start=1):
         n = len(graph.words)
         yield f"#BOS {number} 0 0 0 %% {graph.name or number}\n"
-        for place, parent in enumerate(graph.parents):
-            word = graph.words[place] if place < n else f"#{_FIRST + place - n}"
-            if place < n and (_NODE.fullmatch(word) or re.search(r"[\t\n]", word)):
+        for item, parent in enumerate(graph.parents):
+            word = graph.words[item] if item < n else f"#{_FIRST + item - n}"
+            if item < n and (_NODE.fullmatch(word) or re.search(r"[\t\n]", word)):
                 problem = f"NEGRA export cannot hold the word {word!r}"
                 fix = "choose another format, such as tigerxml"
                 error = AttreeError("word-of-blanks", problem, fix=fix)
-                raise error.but(file=graph.file, line=graph.line)
-            label = graph.tags[place] if place < n else graph.labels[place - n]
-            edge = graph.functions[place] or "--"
+                raise error.replace(file=graph.file, line=graph.line)
+            label = graph.tags[item] if item < n else graph.labels[item - n]
+            edge = graph.functions[item] or "--"
             above = _FIRST + parent - n if parent >= 0 else 0
             yield f"{word}\t--\t{label or '--'}\t--\t{edge}\t{above}\n"
         yield f"#EOS {number}\n"

@@ -1,4 +1,4 @@
-"""The treebank formats by name, and reading files of any of them."""
+"""Register the treebank formats by name, and read files of any format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _read_table(text: str, file: str, settings: SplitSettings) -> Iterator[Sente
     yield from from_table(read_table(file, schema=HALF_KNOWN)[0])
 
 
-#: Format → what reads and writes it. To add one: a file with a `Format`, and a line here.
+#: Name → format. To add one, write a module with a `Format`, and a line here.
 FORMATS = {
     "ptb": brackets.PTB,
     "spmrl": brackets.SPMRL,
@@ -43,20 +43,20 @@ FORMATS = {
     "half": half.FORMAT,
     "parquet": Format(_read_table, (".parquet",), binary=True),
 }
-_HEAD = 1 << 16  # bytes by which a file's format is recognised
+_HEAD = 1 << 16  # bytes that tell a file's format
 _DECLARED = re.compile(rb"\s*<\?xml[^>]*\bencoding=[\"']([\w.:-]+)[\"']")
 
 
 def format_of(path: str | Path) -> str | None:
-    """Return the format that a file's extension stands for; None if none."""
+    """Return the format of a file's extension, or None."""
     extension = Path(path).suffix.lower()
     return next((name for name, form in FORMATS.items() if extension in form.extensions), None)
 
 
 def recognised(path: str | Path, family: str) -> str | None:
-    """Return the format that a file's beginning is certainly in; None if none is certain.
+    """Return the format that a file's beginning shows for certain, or None.
 
-    Formats of a family are told from each other only where the file is known to be of that family.
+    Dialects of brackets are recognised only if ``family`` says that the file is in brackets.
     """
     try:
         with opened(path, what="file") as handle:
@@ -71,8 +71,8 @@ def recognised(path: str | Path, family: str) -> str | None:
     return None
 
 
-def _told(path: str | Path) -> str | None:
-    """Return a file's format by its extension, or that of the same family that is certain."""
+def _guess_format(path: str | Path) -> str | None:
+    """Return a file's format by extension, or the format of its family that is certain."""
     name = format_of(path)
     family = FORMATS[name].family if name else ""
     certain = recognised(path, family) if family else None
@@ -84,18 +84,17 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
 
     Args:
         folder: where to look; hidden files are passed over.
-        name: only files of this format; else of any that their extension or beginning tells.
+        name: the only format to look for; by default all formats, by extension or beginning.
 
     Returns:
-        the files that belong together, of one folder and one format, under the path that names
-        them; and the files that are in no format known.
+        path or pattern → the files of one folder and one format; and the files in no known format.
     """
     groups: dict[tuple[Path, str], list[Path]] = {}
     others = []
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or any(part[0] in "._" for part in file.relative_to(folder).parts):
             continue
-        format = _told(file) or recognised(file, "")
+        format = _guess_format(file) or recognised(file, "")
         if format is None or name not in (None, format):
             others.append(file)
         else:
@@ -109,14 +108,14 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
 
 
 def together(path: Path, format: str | None = None) -> list[list[Path]]:
-    """Return the files that a path stands for, in groups that are read together.
+    """Return the files of a path, in groups that are read together.
 
     Args:
-        path: a file, a pattern of files, or a folder with treebanks in it.
-        format: of the files; of a folder, only those in this format are taken.
+        path: a file, a pattern of files, or a folder of treebanks.
+        format: of the files; in a folder, files of other formats are ignored.
 
     Raises:
-        AttreeError: a folder without a treebank.
+        AttreeError: the folder has no treebank.
     """
     if not path.is_dir():
         return [matching(path)]
@@ -128,23 +127,22 @@ def together(path: Path, format: str | None = None) -> list[list[Path]]:
 
 
 def sniff(file: str | Path, settings: SplitSettings) -> str:
-    """Return the format that a file is certainly in; empty where that is how it is read."""
+    """Return the certain format of a file if the settings have another; else empty."""
     usual = FORMATS[settings.format or ""]
     certain = None if usual.binary else recognised(file, usual.family)
     return certain if certain and certain != settings.format else ""
 
 
 def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettings:
-    """Fill in what the format says wherever ``settings`` says nothing.
+    """Fill in the format's defaults for settings that are None.
 
     Raises:
-        AttreeError: an unknown format, or none is given and the files do not tell one, or are not
-            there.
+        AttreeError: the format is unknown, or is None and the files are absent or do not show it.
     """
     name = settings.format
     if name is None:
-        told = {_told(file) for file in files}
-        name = next(iter(told)) if len(told) == 1 else None
+        formats = {_guess_format(file) for file in files}
+        name = next(iter(formats)) if len(formats) == 1 else None
         if name is None:
             for file in files:
                 check_regular(file, what="treebank file")
@@ -162,12 +160,12 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
         if getattr(settings, key) is None
     }
     encodings = (settings.encoding or _encoding(file, usual.fallback) for file in files)
-    encoding = next((one for one in encodings if one != "utf-8"), settings.encoding or "utf-8")
+    encoding = next((e for e in encodings if e != "utf-8"), settings.encoding or "utf-8")
     return dataclasses.replace(settings, format=name, encoding=encoding, **defaults)
 
 
 def _encoding(file: str | Path, fallback: str) -> str:
-    """Return the encoding that an XML file declares, or ``fallback`` for what is not UTF-8."""
+    """Return the encoding that an XML file declares, or ``fallback`` if a file is not UTF-8."""
     try:
         with opened(file, what="file") as handle:
             head = handle.read(_HEAD)
@@ -177,34 +175,34 @@ def _encoding(file: str | Path, fallback: str) -> str:
                 (head + handle.read()).decode("utf-8")
     except UnicodeDecodeError:
         return fallback
-    except AttreeError:  # told when the file is read
+    except AttreeError:  # reported when the file is read
         pass
     return "utf-8"
 
 
 def read_files(
-    files: Iterable[str | Path], settings: SplitSettings, each: Callable[[], object] = lambda: None
+    files: Iterable[str | Path], settings: SplitSettings, done: Callable[[], object] = lambda: None
 ) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of ``files`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
         files: read one at a time.
         settings: resolved (see `resolve`).
-        each: called after each file.
+        done: called after each file.
 
     Raises:
-        AttreeError: a file is absent, the encoding is unknown or not the file's, or universal
-            labels are asked for and no table has them.
+        AttreeError: a file is absent, the encoding is unknown or wrong, or no table of universal
+            labels fits.
     """
-    trees = read_trees(files, settings, each)
-    items = (continuous(one, settings) if isinstance(one, Graph) else one for one in trees)
+    trees = read_trees(files, settings, done)
+    items = (continuous(tree, settings) if isinstance(tree, Graph) else tree for tree in trees)
     return relabelled(items, settings.labels, FORMATS[settings.format or ""].labels)
 
 
 def read_trees(
-    files: Iterable[str | Path], settings: SplitSettings, each: Callable[[], object] = lambda: None
+    files: Iterable[str | Path], settings: SplitSettings, done: Callable[[], object] = lambda: None
 ) -> Iterator[Sentence | Graph | Rejected]:
-    """Yield every tree of ``files`` as its format has it; arguments are those of `read_files`."""
+    """Yield every tree of ``files`` as its format reads it; see `read_files` for arguments."""
     form = FORMATS[settings.format or ""]
     for file in files:
         text = "" if form.binary else read_text(file, settings.encoding or "utf-8")
@@ -212,4 +210,4 @@ def read_trees(
             yield from form.read(text, str(file), settings)
         else:
             yield Rejected(str(file), 1, "the file is empty", "failed")
-        each()
+        done()

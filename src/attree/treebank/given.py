@@ -1,4 +1,4 @@
-"""What people give a command for sentences: a sentence table, or a treebank file of any format."""
+"""Read the sentences that a command is given: sentence tables, or treebank files of any format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from attree.treebank.sentence import SplitSettings
 
-_PARQUET = b"PAR1"  # how Parquet files begin
+_PARQUET = b"PAR1"  # the first bytes of a Parquet file
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Treebank:
 
     Attributes:
         table: of ``schemas.SENTENCES_SCHEMA``.
-        refused: a line for each sentence that was not read.
-        punctuation: the policy by which words were removed.
+        refused: a line for each rejected sentence.
+        punctuation: the policy that removed words.
     """
 
     table: pa.Table
@@ -40,11 +40,10 @@ class Treebank:
     def read(
         cls, files: Sequence[Path], settings: SplitSettings, *, half: bool = False
     ) -> Treebank:
-        """Read treebank files, or a sentence table, ``half`` where half-known trees will do.
+        """Read treebank files, or a sentence table; ``half`` accepts half-known trees.
 
         Raises:
-            AttreeError: no sentence of it can be read, more is lost than can be right (see
-                ``check.refuse``), or trees are half known.
+            AttreeError: no sentence is read, too many are lost, or trees are half known.
         """
         from attree.base.schemas import HALF, read_metadata
         from attree.treebank import check
@@ -62,58 +61,59 @@ class Treebank:
             check.refuse(seen)
         except AttreeError as error:
             fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
-            raise error.but(file=path, fix=fix) from None
+            raise error.replace(file=path, fix=fix) from None
         table = builder.tables()[0]
         if HALF.name in table.schema.names and not half:
             problem = "only some brackets of these trees are known"
             fix = "give whole trees; `attree train` and `attree parse` take these"
             raise AttreeError("partly-known-trees", problem, file=path, fix=fix)
         policy = seen.counts.punctuation
-        if policy == "keep" and is_table(path):  # words were removed when it was made
+        if policy == "keep" and is_table(path):  # words were removed when the table was made
             policy = read_metadata(path).get("punctuation") or policy
         return cls(table, refused, policy)
 
     @classmethod
-    def of(cls, paths: Iterable[Path], settings: SplitSettings, *, half: bool = False) -> Treebank:
-        """Read several treebanks as one, sentences numbered on: a file, pattern or folder each.
+    def read_all(
+        cls, paths: Iterable[Path], settings: SplitSettings, *, half: bool = False
+    ) -> Treebank:
+        """Read several treebanks as one, with sentences renumbered; a path may be a folder.
 
         Raises:
-            AttreeError: see :meth:`read`, or other words were removed from one than from another.
+            AttreeError: see :meth:`read`; or their punctuation policies differ.
         """
         from attree.treebank.formats import together
 
         groups = [files for path in paths for files in together(path, settings.format)]
         read = [cls.read(files, settings, half=half) for files in groups]
-        policies = list(dict.fromkeys(one.punctuation for one in read))
+        policies = list(dict.fromkeys(treebank.punctuation for treebank in read))
         if len(policies) > 1:
-            problem = f"punctuation is not removed alike from these: {', '.join(policies)}"
+            problem = f"these treebanks have several punctuation policies: {', '.join(policies)}"
             fix = "give tables of `attree treebank`, made with one --punctuation"
             raise AttreeError("mixed-punctuation", problem, file=groups[0][0], fix=fix)
-        refused = [line for one in read for line in one.refused]
-        return cls(joined([one.table for one in read]), refused, policies[0])
+        refused = [line for treebank in read for line in treebank.refused]
+        return cls(join_tables([treebank.table for treebank in read]), refused, policies[0])
 
-    def write(self, path: Path, **about: Any) -> None:
-        """Write the table, with ``about`` in its metadata."""
+    def write(self, path: Path, **metadata: Any) -> None:
+        """Write the table with its metadata."""
         from attree.base.schemas import write_table
 
-        about["punctuation"] = self.punctuation
-        write_table(path, self.table, schema=self.table.schema, metadata=about)
+        metadata["punctuation"] = self.punctuation
+        write_table(path, self.table, schema=self.table.schema, metadata=metadata)
 
 
 @contextlib.contextmanager
 def as_tables(
     paths: Iterable[Path], *, half: Iterable[Path] = (), settings: SplitSettings | None = None
 ) -> Iterator[list[Path]]:
-    """Yield a sentence table for each path, as long as a command runs: treebanks are read.
+    """Yield a sentence table for each path; treebanks are read into temporary tables.
 
-    Sentences that are not read are told on stderr, each with file, line and reason.
+    Rejected sentences are reported on stderr with file, line and reason.
 
     Args:
-        paths: sentence tables, which stay as they are, and treebanks: a file, a pattern of files or
-            a folder of them each.
-        half: those of them whose trees may be half known; of the others dependency trees are read
-            whole.
-        settings: how files are read; by default as suits each.
+        paths: sentence tables, which are used as they are, and treebanks, each a file, a pattern of
+            files or a folder.
+        half: paths whose trees may be half known; elsewhere dependency trees are read whole.
+        settings: how files are read; by default as their format says.
 
     Raises:
         AttreeError: see :meth:`Treebank.read`.
@@ -125,14 +125,14 @@ def as_tables(
             if is_table(first) and not others:
                 tables.append(first)
                 continue
-            # not imported for tables: the workflow's stages depend on no reader
+            # imported only here: the workflow's stages read tables and depend on no reader
             from attree.base.text import say
             from attree.treebank.sentence import SplitSettings
 
             how = settings or SplitSettings()
             if path not in half:
                 how = dataclasses.replace(how, dependencies="whole")
-            treebank = Treebank.of([path], how, half=path in half)
+            treebank = Treebank.read_all([path], how, half=path in half)
             for line in treebank.refused:
                 say(line)
             tables.append(Path(folder) / f"{number}-{first.stem[:40]}.parquet")
@@ -142,9 +142,9 @@ def as_tables(
 
 @contextlib.contextmanager
 def as_table(paths: Sequence[Path], *, half: bool = False) -> Iterator[Path]:
-    """Yield one sentence table, for as long as a command runs, of files and tables.
+    """Yield one temporary sentence table of several files and tables.
 
-    They are read as by :func:`as_tables`; sentences are numbered on from file to file.
+    They are read by :func:`as_tables`; sentences are numbered on from file to file.
     """
     with as_tables(paths, half=paths if half else ()) as tables:
         if len(tables) == 1:
@@ -153,15 +153,15 @@ def as_table(paths: Sequence[Path], *, half: bool = False) -> Iterator[Path]:
         from attree.base.schemas import HALF_KNOWN, read_table, write_table
 
         read = [read_table(path, schema=HALF_KNOWN) for path in tables]
-        whole = joined([table for table, _ in read])
+        whole = join_tables([table for table, _ in read])
         with TemporaryDirectory(prefix="attree-") as folder:
             path = Path(folder) / "joined.parquet"
             write_table(path, whole, schema=whole.schema, metadata=read[0][1])
             yield path
 
 
-def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """Join sentence tables, and number the sentences on; what one of them says half is told."""
+def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
+    """Join sentence tables, and renumber the sentences; ``half`` is kept if one table has it."""
     import pyarrow as pa
 
     from attree.base.schemas import HALF
@@ -171,18 +171,18 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
     marked = [HALF.name in table.schema.names for table in tables]
     if any(marked):
         tables = [
-            table if there else table.append_column(HALF, pa.array([False] * len(table)))
-            for table, there in zip(tables, marked, strict=True)
+            table if has_column else table.append_column(HALF, pa.array([False] * len(table)))
+            for table, has_column in zip(tables, marked, strict=True)
         ]
     whole = pa.concat_tables(tables)
     return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))
 
 
 def check_files(paths: Iterable[Path], option: str) -> None:
-    """Refuse tables where an option says how files are read: they would not follow it.
+    """Refuse tables beside an option for reading files, which has no effect on them.
 
     Raises:
-        AttreeError: one of them is a table.
+        AttreeError: a path is a table.
     """
     for path in paths:
         if matching(path)[0].is_file() and is_table(path):
@@ -192,9 +192,9 @@ def check_files(paths: Iterable[Path], option: str) -> None:
 
 
 def is_table(path: Path) -> bool:
-    """Tell a table by its name or its first bytes; what is not there is left to who reads tables.
+    """Tell a table by its name or its first bytes; an absent file counts as one.
 
-    Of a pattern the first file tells; a folder is no table.
+    For a pattern, its first file decides; a folder is no table.
     """
     path = matching(path)[0]
     if path.suffix == ".parquet" or not path.exists():

@@ -1,4 +1,4 @@
-"""Half-known trees, written by hand: brackets of which only some are given.
+"""Read and write half-known trees: brackets by hand, of which only some are given.
 
 ::
 
@@ -9,9 +9,9 @@
     # a whole tree
     (= (S (NP the old man) (VP walked)))
 
-Three marks stand in place of a label (see ``trees/constraints.py``). What no bracket says is not
-known: a span may be a phrase or not, the sentence may have any label. A label follows its bracket
-without a space. Tags are optional; where a word of a tree has none, no word of it has one, and a
+Three marks stand in place of a label (see ``trees/constraints.py``). Nothing is known of other
+spans: they may be phrases or not, and the sentence may have any label. A label follows its bracket
+without a space. Tags are optional; if one word of a tree has no tag, no word of it has one, and a
 bracket around one word is a phrase.
 """
 
@@ -33,13 +33,13 @@ _S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"
 #: A word in a bracket of its own, the opening of another bracket, or a word beside others.
 _PART = re.compile(rf"\({_W}*+{_S}++({_W}++){_S}*+\)|\({_W}*+|({_W}++)")
 _SPAN = re.compile(r"span \[(\d+), (\d+)\)")
-#: The tag of a word that has none.
+#: The tag of a word without a tag.
 _NO_TAG = "X"
 _ONE_A_LINE = "write one sentence a line, all of it inside one pair of brackets"
 
 
 def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
-    """Yield every tree, as a half-known `Sentence` unless all of it is given.
+    """Yield every tree as a half-known `Sentence`, unless it is completely given.
 
     Arguments are those of :func:`attree.treebank.brackets.read`.
     """
@@ -47,25 +47,25 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
     parts, done = [], 0
     for begin, end in pieces(text):
         tree = text[begin:end]
-        parts += [text[done:begin], _tagged(tree) if tree[0] == "(" else tree]
+        parts += [text[done:begin], _add_tags(tree) if tree[0] == "(" else tree]
         done = end
-    for one in brackets.read("".join([*parts, text[done:]]), file, settings):
-        yield one if isinstance(one, Rejected) else _checked(one)
+    for item in brackets.read("".join([*parts, text[done:]]), file, settings):
+        yield item if isinstance(item, Rejected) else _check(item)
 
 
 def read_line(line: str) -> Sentence:
-    """Return the sentence of one line, in which nothing need be known: words alone will do.
+    """Read a sentence from one line, which may be words without brackets.
 
     A comment has no words.
 
     Raises:
-        AttreeError: the line has brackets that are not one whole tree, a bracket with neither a
-            label nor a mark, or a word of nothing but white space.
+        AttreeError: the brackets of the line are not one whole tree, a label or mark is wrong, or a
+            word is nothing but white space.
     """
     if line.startswith("#") or not set("()") & set(line):
         words = () if line.startswith("#") else tuple(map(unescape, line.split()))
         return Sentence(words, (_NO_TAG,) * len(words), (), "", 1, half=True)
-    trees = list(brackets.read(_tagged(line), "", _LINE))
+    trees = list(brackets.read(_add_tags(line), "", _LINE))
     sentences = [tree for tree in trees if isinstance(tree, Sentence)]
     reasons = [tree.reason.partition(" — ")[0] for tree in trees if isinstance(tree, Rejected)]
     if reasons or len(sentences) != 1:
@@ -75,16 +75,17 @@ def read_line(line: str) -> Sentence:
 
 
 def write(sentences: Iterator[Sentence]) -> Iterator[str]:
-    """Yield a line for each sentence, of which something is known, or all.
+    """Yield a line for each half-known or whole tree.
 
     Brackets cannot cross: a span that is no phrase and crosses others is left out.
     """
-    for one in sentences:
-        spans = one.spans if one.half else ((0, len(one.words), COMPLETE), *one.spans)
+    for sentence in sentences:
+        whole = (0, len(sentence.words))
+        spans = sentence.spans if sentence.half else ((*whole, COMPLETE), *sentence.spans)
         spans = _without_crossing(spans)
-        tags = [_NO_TAG if tag in MARKS else tag for tag in one.tags]
-        tree = brackets.bracketed(one.words, tags, spans)
-        yield f"({tree})\n" if one.half and spans[0][:2] == (0, len(one.words)) else f"{tree}\n"
+        tags = [_NO_TAG if tag in MARKS else tag for tag in sentence.tags]
+        tree = brackets.bracketed(sentence.words, tags, spans)
+        yield f"({tree})\n" if sentence.half and spans[0][:2] == whole else f"{tree}\n"
 
 
 def _without_crossing(spans: tuple[Span, ...]) -> tuple[Span, ...]:
@@ -96,25 +97,25 @@ def _without_crossing(spans: tuple[Span, ...]) -> tuple[Span, ...]:
     return tuple(sorted(kept, key=lambda span: (span[0], -span[1])))
 
 
-def known(one: Sentence) -> Constraints:
-    """Return what a sentence's tree says.
+def constraints_of(sentence: Sentence) -> Constraints:
+    """Return the constraints that a sentence's tree gives.
 
     Raises:
-        AttreeError: it contradicts itself; the message names spans by their words.
+        AttreeError: they contradict each other; the message names spans by their words.
     """
     try:
-        constraints = Constraints.of_tree(len(one.words), one.spans, half=one.half)
-        constraints.check(len(one.words))
-    except AttreeError as error:  # in which spans are named by their words
+        constraints = Constraints.of_tree(len(sentence.words), sentence.spans, half=sentence.half)
+        constraints.check(len(sentence.words))
+    except AttreeError as error:  # name spans by their words
         problem = _SPAN.sub(
-            lambda span: repr(" ".join(one.words[int(span[1]) : int(span[2])])), error.problem
+            lambda span: repr(" ".join(sentence.words[int(span[1]) : int(span[2])])), error.problem
         )
-        raise error.but(problem=problem) from None
+        raise error.replace(problem=problem) from None
     return constraints
 
 
-def _tagged(tree: str) -> str:
-    """Give every word a tag, where one has none."""
+def _add_tags(tree: str) -> str:
+    """Give every word a tag if a word of the tree has none."""
     if not any(part[2] for part in _PART.finditer(tree)):
         return tree
 
@@ -128,43 +129,42 @@ def _tagged(tree: str) -> str:
     return _PART.sub(tag, tree)
 
 
-def _checked(one: Sentence) -> Sentence | Rejected:
-    """Refuse what contradicts itself; see whether all of the tree is given."""
+def _check(tree: Sentence) -> Sentence | Rejected:
+    """Refuse a tree that contradicts itself; mark it as whole if all of it is given."""
     try:
-        one = dataclasses.replace(one, spans=_spans(one), half=True)
-        constraints = known(one)
+        tree = dataclasses.replace(tree, spans=_spans(tree), half=True)
+        constraints = constraints_of(tree)
         if not constraints:
             fix = "bracket a phrase, or leave it"
             raise AttreeError("nothing-known", "nothing is known of this tree", fix=fix)
     except AttreeError as error:
-        return Rejected(one.file, one.line, str(error), "failed")
-    whole = (0, len(one.words), COMPLETE)
-    others = tuple(span for span in one.spans if span != whole)
+        return Rejected(tree.file, tree.line, str(error), "failed")
+    whole = (0, len(tree.words), COMPLETE)
+    others = tuple(span for span in tree.spans if span != whole)
     marked = any(label in MARKS for *_, label in others)
-    if others != one.spans and not marked and whole[:2] in constraints.chains():
-        return dataclasses.replace(one, spans=others, half=False)
-    return one
+    if others != tree.spans and not marked and whole[:2] in constraints.chains():
+        return dataclasses.replace(tree, spans=others, half=False)
+    return tree
 
 
-def _spans(one: Sentence) -> tuple[tuple[int, int, str], ...]:
-    """Return the spans of a tree; one without a label has an unknown one.
+def _spans(tree: Sentence) -> tuple[tuple[int, int, str], ...]:
+    """Return the spans of a tree; a span without a label has an unknown one.
 
     Raises:
-        AttreeError: a mark with something behind it, or in place of a tag; or a word of nothing but
-            white space, which no parser counts.
+        AttreeError: text follows a mark, a mark is a tag, or a word is only white space.
     """
-    if not all(word.strip() for word in one.words):
+    if not all(word.strip() for word in tree.words):
         raise AttreeError("empty-word", "a word is nothing but white space", fix="leave it out")
-    for start, end, label in one.spans:
+    for i, j, label in tree.spans:
         if label[:1] in MARKS and label not in MARKS:
-            problem = f"{label!r} around {' '.join(one.words[start:end])!r} is no mark and no label"
+            problem = f"{label!r} around {' '.join(tree.words[i:j])!r} is no mark and no label"
             fix = f"the marks are {', '.join(MARKS)}, each alone"
             raise AttreeError("bad-mark", problem, fix=fix)
-    for word, tag in zip(one.words, one.tags, strict=True):
+    for word, tag in zip(tree.words, tree.tags, strict=True):
         if tag in MARKS:
             fix = f"write ({tag} ({_NO_TAG} {word}))"
             raise AttreeError("bad-mark", f"{tag} is the tag of {word!r}", fix=fix)
-    return tuple((start, end, label or UNKNOWN) for start, end, label in one.spans)
+    return tuple((start, end, label or UNKNOWN) for start, end, label in tree.spans)
 
 
 FORMAT = Format(

@@ -1,8 +1,8 @@
-"""Labels as they are asked for: a treebank's own, the universal ones of Han et al. (2014), or none.
+"""Relabel trees: with a treebank's own labels, the universal ones of Han et al. (2014), or none.
 
-``labels.yaml`` has a table a treebank dialect. The table is that of the format, where all treebanks
-in a format share one, else that which knows most of the labels of the first sentences; whoever
-reads can name it (``universal:tiger``). A label that its table lacks is told, and becomes X.
+``labels.yaml`` has a table for each treebank dialect. A format may fix the table, the user may name
+it (``universal:tiger``), and else it is the table that knows most labels of the first sentences. A
+label that its table lacks becomes X, and is reported.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from attree.trees.constraints import COMPLETE, LONGEST, MARKS, UNKNOWN
 
 _Tree = TypeVar("_Tree", Sentence, Graph)
 
-#: The label of what no other label fits.
+#: The label of phrases that no other label fits.
 OTHER = "X"
 #: The table whose labels are universal already.
 UNIVERSAL = "universal"
 KINDS = ("treebank", UNIVERSAL, "unknown")
-SAMPLE = 1000  # sentences that the table is told by
-_LEAST = 0.5  # share of the labels that it must know
-_SHOWN = 8  # labels told
+SAMPLE = 1000  # sentences by which the table is chosen
+_LEAST = 0.5  # share of the labels that the table must know
+_SHOWN = 8  # labels in a message
 
 
 class Labelling(NamedTuple):
-    """What ``labels:`` asks for: one of `KINDS`, and the table where one is named."""
+    """The value of ``labels:``: one of `KINDS`, and the table if one is named."""
 
     kind: str
     table: str = ""
 
     @classmethod
-    def of(cls, text: str) -> Labelling:
+    def parse(cls, text: str) -> Labelling:
         """Read ``treebank``, ``universal``, ``universal:TABLE`` or ``unknown``.
 
         Raises:
@@ -62,8 +62,8 @@ class LabelTable:
 
     Attributes:
         name: its name.
-        exact, patterns: label → universal label, and the same for labels that a pattern stands for.
-        strange: how often each label was asked for that it does not have.
+        exact, patterns: label → universal label, and pattern of labels → universal label.
+        strange: how often each label was looked up that the table lacks.
     """
 
     def __init__(self, name: str) -> None:
@@ -72,36 +72,36 @@ class LabelTable:
         self.exact = {label: to for label, to in rows if not set("*[?") & set(label)}
         self.patterns = {label: to for label, to in rows if label not in self.exact}
         self.strange = collections.Counter[str]()
-        self._known: dict[str, str | None] = {}
+        self._cache: dict[str, str | None] = {}
 
     def __contains__(self, label: str) -> bool:
-        """Tell whether it has a label, without its functions."""
+        """Tell whether the table has a label, apart from its functions."""
         return self._look_up(label) is not None
 
     def __getitem__(self, label: str) -> str:
-        """Return the universal label, and count what has none."""
+        """Return the universal label; count the label if it has none."""
         universal = self._look_up(label)
         if universal is None:
             self.strange[label] += 1
         return universal or OTHER
 
     def _look_up(self, label: str) -> str | None:
-        if label not in self._known:
+        if label not in self._cache:
             name = bare(label)
-            fits = (to for one, to in self.patterns.items() if fnmatch.fnmatchcase(name, one))
-            self._known[label] = self.exact.get(name) or next(fits, None)
-        return self._known[label]
+            fits = (to for glob, to in self.patterns.items() if fnmatch.fnmatchcase(name, glob))
+            self._cache[label] = self.exact.get(name) or next(fits, None)
+        return self._cache[label]
 
 
 def bare(label: str) -> str:
     """Return a label without functions: ``NP-SBJ``, ``NP=2``, ``NP:x``, ``SUBJ+np``, ``NP#x``.
 
-    What stands before the last ``+`` is cut, then all from the first of the other marks on that is
-    not the first character.
+    The part before the last ``+`` is cut, then everything from the first other mark on, unless that
+    is the first character.
     """
     label = label.rpartition("+")[2] or label
-    places = (label.find(mark, 1) for mark in "-=:#")
-    return label[: min((place for place in places if place > 0), default=len(label))]
+    positions = (label.find(mark, 1) for mark in "-=:#")
+    return label[: min((position for position in positions if position > 0), default=len(label))]
 
 
 @functools.cache
@@ -120,58 +120,58 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     """Return the table that knows most of the labels; of several, the first.
 
     Args:
-        labels: label → how often it stands there.
+        labels: label → how often it occurs.
         file: for the message.
 
     Raises:
-        AttreeError: none knows half of them.
+        AttreeError: no table knows half of them.
     """
     labels = {label: count for label, count in labels.items() if label not in {"", *MARKS}}
     every = [LabelTable(name) for name in tables()]
-    best = max(every, key=lambda one: _count(labels, one.exact))  # patterns fit too much
+    best = max(every, key=lambda table: _count(labels, table.exact))  # patterns fit too much
     if _count(labels, best) < _LEAST * sum(labels.values()):
-        shown = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
-        problem = f"no table of universal labels has most of this treebank's ({shown})"
+        common = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
+        problem = f"no table of universal labels has most of this treebank's ({common})"
         fix = f"name one: universal:{{{','.join(tables())}}}"
         raise AttreeError("unknown-labels", problem, file=file or None, fix=fix)
     return best
 
 
-def _count(labels: Mapping[str, int], known: Mapping[str, str] | LabelTable) -> int:
-    return sum(count for label, count in labels.items() if label in known or bare(label) in known)
+def _count(labels: Mapping[str, int], table: Mapping[str, str] | LabelTable) -> int:
+    return sum(count for label, count in labels.items() if label in table or bare(label) in table)
 
 
 def relabelled(items: Iterable[Any], labels: str, usual: str = "") -> Iterator[Any]:
-    """Return trees with the labels that are asked for; what the table lacks is said at the end.
+    """Relabel trees; report at the end which labels the table lacks.
 
     Args:
-        items: sentences or graphs, and what is rejected, as a reader yields them.
-        labels: what is asked for, as `Labelling.of` reads it.
-        usual: the table of the treebank's format, where it has one; where that is the identity,
-            the reader has made labels universal.
+        items: sentences or graphs, and rejected sentences, of a reader.
+        labels: which labels, as `Labelling.parse` reads them.
+        usual: the table of the treebank's format, if it has one; the identity table means that
+            the reader makes labels universal.
 
     Raises:
         AttreeError: see `detect`.
     """
-    labelling = Labelling.of(labels)
+    labelling = Labelling.parse(labels)
     if labelling.kind == "treebank" or (labelling.kind == usual == UNIVERSAL):
         return iter(items)
     if labelling.kind == "unknown":
-        return (_unknown(one) if isinstance(one, Sentence) else one for one in items)
-    return _made_universal(iter(items), labelling.table or usual)
+        return (_unlabel(item) if isinstance(item, Sentence) else item for item in items)
+    return _relabel(iter(items), labelling.table or usual)
 
 
-def _made_universal(items: Iterator[Any], name: str) -> Iterator[Any]:
-    """Yield trees with universal labels by the table called ``name``, or the one that fits."""
+def _relabel(items: Iterator[Any], name: str) -> Iterator[Any]:
+    """Yield trees with universal labels by the table ``name``, or the table that fits."""
     sample = list(itertools.islice(items, SAMPLE))
-    trees = [one for one in sample if not isinstance(one, Rejected)]
+    trees = [item for item in sample if not isinstance(item, Rejected)]
     counts = collections.Counter(label for tree in trees for label in _labels(tree))
     chosen = LabelTable(name) if name else detect(counts, trees[0].file if trees else "")
     try:
-        for one in itertools.chain(sample, items):
-            yield one if isinstance(one, Rejected) else _universal(one, chosen)
+        for item in itertools.chain(sample, items):
+            yield item if isinstance(item, Rejected) else _map(item, chosen)
     finally:
-        tell(chosen)
+        warn_of_lacking(chosen)
 
 
 def _labels(tree: Sentence | Graph) -> list[str]:
@@ -179,10 +179,10 @@ def _labels(tree: Sentence | Graph) -> list[str]:
 
 
 def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentence]:
-    """Return a parser's trees with universal labels, by the table that knows most of its own.
+    """Return a parser's trees with universal labels, by the table that knows most of them.
 
-    A table that ``labelling`` names is the gold trees', and the parser may have been trained on
-    others: it is taken where no table knows most of its labels.
+    A table that ``labelling`` names is that of the gold trees, but the parser may have been trained
+    on another treebank: so the named table is used only where no table fits.
 
     Raises:
         AttreeError: see `detect`.
@@ -194,25 +194,25 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
         if not labelling.table:
             raise
         chosen = LabelTable(labelling.table)
-    mapped = [_universal(one, chosen) for one in trees]
-    tell(chosen)
+    mapped = [_map(tree, chosen) for tree in trees]
+    warn_of_lacking(chosen)
     return mapped
 
 
-def tell(chosen: LabelTable) -> None:
-    """Say on stderr which labels a table lacks, and how often each occurred."""
+def warn_of_lacking(chosen: LabelTable) -> None:
+    """Report on stderr which labels a table lacks, and how often each occurred."""
     from attree.base.text import say
 
     if not chosen.strange:
         return
     common = chosen.strange.most_common(_SHOWN)
-    shown = ", ".join(f"{label or '(none)'} ({count:,})" for label, count in common)
+    lacking = ", ".join(f"{label or '(none)'} ({count:,})" for label, count in common)
     more = f" and {len(chosen.strange) - _SHOWN:,} more" if len(chosen.strange) > _SHOWN else ""
-    say(f"the table {chosen.name} of universal labels lacks, and has X for: {shown}{more}")
+    say(f"the table {chosen.name} of universal labels lacks, and has X for: {lacking}{more}")
 
 
-def _universal(tree: _Tree, chosen: LabelTable) -> _Tree:
-    """Return a tree with universal labels and no functions; a span has each label once."""
+def _map(tree: _Tree, chosen: LabelTable) -> _Tree:
+    """Return a tree with universal labels and no functions; equal nodes are merged."""
     if isinstance(tree, Graph):
         functions = [*tree.functions[: len(tree.words)], *[""] * len(tree.labels)]
         labels = [chosen[label] for label in tree.labels]
@@ -224,12 +224,12 @@ def _universal(tree: _Tree, chosen: LabelTable) -> _Tree:
     return replace(tree, spans=tuple(dict.fromkeys(spans)))
 
 
-def _unknown(one: Sentence) -> Sentence:
-    """Return a sentence whose phrases' labels are not known; what is no phrase stays so."""
-    n = len(one.words)
+def _unlabel(sentence: Sentence) -> Sentence:
+    """Return a half-known sentence whose phrases have unknown labels."""
+    n = len(sentence.words)
     spans: dict[Span, None] = {}
-    if not one.half and n <= LONGEST:
+    if not sentence.half and n <= LONGEST:
         spans[0, n, COMPLETE] = None
-    for start, end, label in one.spans:
-        spans[start, end, label if one.half and label in MARKS else UNKNOWN] = None
-    return replace(one, spans=tuple(spans), half=True)
+    for start, end, label in sentence.spans:
+        spans[start, end, label if sentence.half and label in MARKS else UNKNOWN] = None
+    return replace(sentence, spans=tuple(spans), half=True)

@@ -1,8 +1,8 @@
-"""Languages as data: which treebanks there are, which files each split has, how to read them.
+"""Find the languages in folders of treebanks, the files of their splits, and their settings.
 
 A folder ``<treebanks>/<language>/`` with files (or folders) named ``train``, ``dev`` and ``test``
-is a language. A ``language.yaml`` in it overrides what is assumed, and the workflow's configuration
-overrides that, or names a language that lies elsewhere (``folder:``). The Snakefile imports this
+is a language. A ``language.yaml`` in it overrides the defaults, and the workflow's configuration
+overrides both, or names a language in another folder (``folder:``). The Snakefile imports this
 module while it is parsed, so it imports nothing heavy.
 """
 
@@ -33,12 +33,12 @@ from attree.treebank.language_file import (
 from attree.treebank.sentence import SplitSettings
 
 SPLITS = ("train", "dev", "test")
-#: Letters with their marks, digits, ``_ - + .``; no white space, no sign that a shell, a pattern or
-#: Snakemake reads, and none that turns the direction of writing. The configuration's schema has it.
+#: Letters with their marks, digits, ``_ - + .``; no white space, no special character of shells,
+#: patterns or Snakemake, no mark of writing direction. The configuration's schema has it too.
 NAME = re.compile(
     r"\w[^\x00-\x2a\x2c/:-@\[-^`\x7b-\x9f\s\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]*"
 )
-#: Twenty times the same at the end: Snakemake takes it for an endless recursion.
+#: Snakemake takes a string that is repeated twenty times at the end for an endless recursion.
 _ENDLESS = re.compile(r"(.+)\1{19}\Z")
 
 
@@ -49,7 +49,7 @@ def is_name(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One split: its files, the patterns that name them on a command line, how to read them."""
+    """One split: its files, the patterns that name them on a command line, and its settings."""
 
     files: tuple[Path, ...]
     settings: SplitSettings
@@ -63,10 +63,10 @@ class Language:
     """One language's treebank.
 
     Args:
-        name: its name in paths, the folder's.
-        folder: where its files lie.
-        details: split → files and settings; a split that no file was found for is not in it.
-        absent: split → the patterns that were given for it and match no file.
+        name: in paths, the folder's name.
+        folder: of its files.
+        details: split → files and settings, for each split with files.
+        absent: split → its patterns, for each split without files.
         unused: treebank files in its folder that are in no split.
     """
 
@@ -85,7 +85,7 @@ class Language:
         """Return a split.
 
         Raises:
-            AttreeError: there is no such split, or no file was found for it.
+            AttreeError: there is no such split, or it has no files.
         """
         if name in self.details:
             return self.details[name]
@@ -103,15 +103,15 @@ class Language:
         return self.split(split).files
 
     def options(self, split: str) -> list[str]:
-        """Return the options of ``attree treebank`` for a split; the format's defaults left out."""
+        """Return the options of ``attree treebank`` for a split, without the format's defaults."""
         settings = self.split(split).settings
         usual = resolve(SplitSettings(format=settings.format), [])
         options = ["--language", self.name, "--split-name", split, "--format", str(settings.format)]
-        for key in sorted(one.name for one in dataclasses.fields(settings) if one.name != "format"):
+        for key in sorted(f.name for f in dataclasses.fields(settings) if f.name != "format"):
             value, option = getattr(settings, key), f"--{key.replace('_', '-')}"
             if value == getattr(usual, key):
                 continue
-            if isinstance(value, tuple):  # given once for each label; "-" stands for none
+            if isinstance(value, tuple):  # an option for each label; "-" means no label
                 labels = value or ("-",)
                 options += [part for label in labels for part in (option.removesuffix("s"), label)]
             else:
@@ -120,9 +120,9 @@ class Language:
         return options + [part for pattern in excluded for part in ("--exclude", pattern)]
 
     def arguments(self, split: str) -> str:
-        """Return what follows ``attree treebank`` for a split, quoted for a shell.
+        """Return the arguments of ``attree treebank`` for a split, quoted for a shell.
 
-        The files stand as patterns, since thousands of names do not fit on a command line.
+        Files are given as patterns, since thousands of names do not fit on a command line.
         """
         return shlex.join([*self.options(split), *self.split(split).patterns])
 
@@ -131,8 +131,8 @@ class Catalogue(dict[str, Language]):
     """The languages that can be read, by name, in the order they were found.
 
     Attributes:
-        problems: language → the mistake in its settings; asking for it raises that.
-        warnings: one line each, of what was passed over.
+        problems: language → the mistake in its settings, which is raised on access.
+        warnings: a line for everything that was ignored.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class Catalogue(dict[str, Language]):
         self.warnings: list[str] = []
 
     def __missing__(self, name: str) -> NoReturn:
-        """Raise an `AttreeError` that says why a language does not exist."""
+        """Raise an `AttreeError` that says why there is no such language."""
         raise self.problems.get(name) or AttreeError(
             "unknown-language", f"unknown language {name}", fix=nearest(name, self)
         )
@@ -153,35 +153,35 @@ def discover(
     """Find all languages.
 
     Args:
-        folders: folders of languages; one that is absent is passed over, with a warning where its
-            name has a variable such as ``$HOME``, which is expanded. A language in a later folder
-            replaces one of the same name in an earlier one.
+        folders: folders of languages. Variables such as ``$HOME`` are expanded; an absent folder is
+            ignored, with a warning if its name has a variable. A language in a later folder
+            replaces one of the same name in an earlier folder.
         languages: name → settings that override ``language.yaml``, and ``folder`` for a language
-            that lies elsewhere.
+            in another folder.
 
     Raises:
-        AttreeError: a variable in ``folders`` is not set. A mistake in one language's settings is
-            kept in `Catalogue.problems`, so that it does not stop the others.
+        AttreeError: a variable in ``folders`` is not set. A mistake in a language's settings is
+            kept in `Catalogue.problems`, so that other languages can be used.
     """
     languages = languages or {}
     catalogue = Catalogue()
-    places: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for folder in folders:
         top = _path(folder, "treebanks.folders")
         if "$" in str(folder) and not top.is_dir():
             catalogue.warnings.append(f"{top}: this folder ({folder}) does not exist")
         if loose := treebank_files(top):
             fix = f"move to {top}/<language>/"
-            catalogue.warnings.append(f"{top}: {_some(loose)} in no language's folder — {fix}")
-        for place in sorted(top.iterdir()) if top.is_dir() else []:
-            if place.name.startswith((".", "_")) or not place.is_dir():
+            catalogue.warnings.append(f"{top}: {_names(loose)} in no language's folder — {fix}")
+        for path in sorted(top.iterdir()) if top.is_dir() else []:
+            if path.name.startswith((".", "_")) or not path.is_dir():
                 continue
-            if place.name in places:
-                catalogue.warnings.append(f"{place} is read instead of {places[place.name]}")
-            places[place.name] = place
-    for name in dict.fromkeys([*places, *languages]):
+            if path.name in paths:
+                catalogue.warnings.append(f"{path} is read instead of {paths[path.name]}")
+            paths[path.name] = path
+    for name in dict.fromkeys([*paths, *languages]):
         try:
-            language = _language(name, places.get(name), languages.get(name))
+            language = _make_language(name, paths.get(name), languages.get(name))
         except (AttreeError, OSError) as error:
             if isinstance(error, OSError):
                 reason = error.strerror or "it cannot be read"
@@ -190,30 +190,30 @@ def discover(
             catalogue.warnings.append(str(error))
             continue
         catalogue[name] = language
-        catalogue.warnings += _gaps(language)
+        catalogue.warnings += _warn(language)
     return catalogue
 
 
-def _gaps(language: Language) -> Iterator[str]:
-    """Yield what a language's patterns miss: a line each."""
+def _warn(language: Language) -> Iterator[str]:
+    """Warn of missing and unused files of a language."""
     name = f"language {language.name}"
-    for split, one in language.details.items():
-        if one.missing:
-            gaps = ", ".join(one.missing[:3]) + (" …" if len(one.missing) > 3 else "")
-            line = f"{len(one.missing)} numbered patterns match no file: {gaps}"
+    for split, details in language.details.items():
+        if details.missing:
+            gaps = ", ".join(details.missing[:3]) + (" …" if len(details.missing) > 3 else "")
+            line = f"{len(details.missing)} numbered patterns match no file: {gaps}"
             yield f"{name}, split {split}: {line}"
     for split, patterns in language.absent.items():
         yield f"{name}, split {split}: no file matches {patterns}"
     if language.unused:
-        meant = _meant(language.unused) or "name it train, dev or test"
+        meant = _suggest(language.unused) or "name it train, dev or test"
         yield (
-            f"{name}: {_some(language.unused)} in no split — {meant}, or list it under splits: in "
+            f"{name}: {_names(language.unused)} in no split — {meant}, or list it under splits: in "
             "language.yaml"
         )
 
 
-def _meant(files: Sequence[Path]) -> str | None:
-    """Return what a file may have been meant to be called that is nearly called as a split is."""
+def _suggest(files: Sequence[Path]) -> str | None:
+    """Return "did you mean …?" for a file whose name is nearly that of a split, else None."""
     for file in files:
         stem, dot, rest = file.name.partition(".")
         close = difflib.get_close_matches(stem.lower(), SPLITS, n=1, cutoff=0.7)
@@ -222,8 +222,8 @@ def _meant(files: Sequence[Path]) -> str | None:
     return None
 
 
-def _some(files: Sequence[Path]) -> str:
-    """Return the names of the first files, and how many more there are."""
+def _names(files: Sequence[Path]) -> str:
+    """Name the first files, and count the others."""
     names = ", ".join(file.name for file in files[:3])
     more = f" and {len(files) - 3} more" if len(files) > 3 else ""
     return f"{names}{more} {'is' if len(files) == 1 else 'are'}"
@@ -233,16 +233,16 @@ def _path(folder: str | Path, where: str) -> Path:
     return Path(expand_variables(str(folder), where)).expanduser()
 
 
-def _language(name: str, folder: Path | None, overrides: Any) -> Language:
-    """Put together a language's settings: defaults, layout, language.yaml, overrides."""
+def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
+    """Merge a language's settings: defaults, layout, language.yaml, overrides."""
     where = f"treebanks.languages.{name}"
     if not is_name(name):
         problem = f"{name!r} cannot name a language"
         fix = "use letters, digits, _ and -, nothing twenty times in a row"
         raise AttreeError("bad-name", problem, file=folder, fix=fix)
-    own = check_settings(overrides, where)
-    if "folder" in own:
-        folder = _path(own["folder"], f"{where}.folder")
+    overridden = check_settings(overrides, where)
+    if "folder" in overridden:
+        folder = _path(overridden["folder"], f"{where}.folder")
     if folder is None:
         problem = f"language {name}: no folder of treebanks has it"
         raise AttreeError("missing-folder", problem, fix="add folder:")
@@ -254,26 +254,26 @@ def _language(name: str, folder: Path | None, overrides: Any) -> Language:
     if "folder" in settings:
         problem = "folder can be set in the workflow's configuration only"
         raise AttreeError("folder-key", problem, file=described)
-    layout = LAYOUTS.get(own.get("layout", settings.get("layout", "")), {})
-    layers = [layout, settings, own]
+    layout = LAYOUTS.get(overridden.get("layout", settings.get("layout", "")), {})
+    layers = [layout, settings, overridden]
     merged = {key: value for layer in layers for key, value in layer.items()}
     specs = {} if layout else _usual_splits(folder, merged.get("format"))
-    listed = [split for layer in layers for split in layer.get("splits", {}).items()]
-    specs |= {split: spec if isinstance(spec, dict) else {"files": spec} for split, spec in listed}
+    custom = [split for layer in layers for split in layer.get("splits", {}).items()]
+    specs |= {split: spec if isinstance(spec, dict) else {"files": spec} for split, spec in custom}
     if not specs:
         problem = "this folder is not a language: it has no train, dev or test file"
-        meant = _meant(treebank_files(folder))
+        meant = _suggest(treebank_files(folder))
         raise AttreeError("no-splits", problem, file=folder, fix=meant)
     details, absent, used = _read_splits(name, folder, merged, specs, where)
     unused = [file for file in treebank_files(folder) if file not in used]
-    if listed:  # then files of other kinds are no accident
+    if custom:  # splits name their files: ignore files with other extensions
         kinds = {file.suffix for file in used}
         unused = [file for file in unused if file.suffix in kinds]
     return Language(name, folder, details, absent, tuple(unused))
 
 
 def treebank_files(folder: Path) -> list[Path]:
-    """Return the files of a folder that a treebank's are known by: extension, or split's name."""
+    """Return the files of a folder that have a treebank's extension or a split's name."""
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     return [
         file
@@ -285,13 +285,13 @@ def treebank_files(folder: Path) -> list[Path]:
 
 
 def _usual_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any]]:
-    """Return patterns of the files ``train.*`` or ``train/*``, and so on, of a language."""
+    """Return each split's usual patterns: ``train.*`` or ``train/*``, and so on."""
     names = sorted(path.name for path in folder.iterdir() if path.name[0] not in "._")
     specs: dict[str, dict[str, Any]] = {}
     for split in SPLITS:
-        there = [name for name in names if name.split(".")[0] == split]
+        named = [name for name in names if name.split(".")[0] == split]
         patterns: list[str] = []
-        for name in there:
+        for name in named:
             if (folder / name).is_dir():
                 suffixes = {file.suffix for file in (folder / name).iterdir() if file.is_file()}
                 patterns += [f"{name}/*{suffix}" for suffix in sorted(suffixes)]
@@ -300,10 +300,10 @@ def _usual_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any]]
         patterns = [pattern for pattern in patterns if format or format_of(pattern)]
         if patterns:
             specs[split] = {"files": patterns}
-        elif there:
+        elif named:
             problem = "the format of this file is not known from its name"
             fix = "end its name in .mrg, .ptb or .conllu, or set format in language.yaml"
-            raise AttreeError("unknown-format", problem, file=folder / there[0], fix=fix)
+            raise AttreeError("unknown-format", problem, file=folder / named[0], fix=fix)
     return specs
 
 
@@ -314,7 +314,7 @@ def _read_splits(
     specs: Mapping[str, Mapping[str, Any]],
     where: str,
 ) -> tuple[dict[str, Split], dict[str, str], set[Path]]:
-    """Find files; return the splits that have some, the others' patterns, and all files named."""
+    """Find files; return splits with files, patterns of those without, and all files named."""
     details: dict[str, Split] = {}
     absent: dict[str, str] = {}
     used: set[Path] = set()
@@ -322,38 +322,38 @@ def _read_splits(
         if not is_name(split):
             raise AttreeError("bad-name", f"{split!r} cannot name a split", file=where)
         patterns = _patterns(split, specs, language, where)
-        found = find(patterns, folder)
-        excluded = find(_named(spec.get("exclude", []), language), folder)
+        matches = find(patterns, folder)
+        excluded = find(_fill_in(spec.get("exclude", []), language), folder)
         used.update(excluded.files)
-        files = tuple(file for file in found.files if file not in excluded.files)
+        files = tuple(file for file in matches.files if file not in excluded.files)
         if all(file.is_file() and file.stat().st_size == 0 for file in files):
             absent[split] = ", ".join(patterns) + (", but for empty files" if files else "")
             continue
         used.update(files)
         filters = {key: spec[key] for key in Filters.__struct_fields__ if key in spec}
         how = resolve(SplitSettings(**as_settings(settings) | filters), files)
-        details[split] = Split(files, how, found.patterns, excluded.patterns, found.missing)
+        details[split] = Split(files, how, matches.patterns, excluded.patterns, matches.missing)
     return details, absent, used
 
 
 def _patterns(
     split: str, specs: Mapping[str, Mapping[str, Any]], language: str, where: str
 ) -> list[str]:
-    """Return the patterns of a split, or of all the splits that it is made from."""
+    """Return the patterns of a split, or of all splits that it is made from."""
     if "files" in specs[split]:
-        return _named(specs[split]["files"], language)
+        return _fill_in(specs[split]["files"], language)
     patterns = []
-    for other in _named(specs[split]["from"], language):
+    for other in _fill_in(specs[split]["from"], language):
         if "files" not in specs.get(other, {}):
             problem = f"splits.{split}.from: there is no split {other} with files of its own"
             fix = nearest(other, [name for name in specs if name != split])
             raise AttreeError("unknown-split", problem, file=where, fix=fix)
-        patterns += _named(specs[other]["files"], language)
+        patterns += _fill_in(specs[other]["files"], language)
     return patterns
 
 
-def _named(value: str | list[str], language: str) -> list[str]:
-    """Return one pattern or several with the language's name for ``{Lang}`` and its like."""
+def _fill_in(value: str | list[str], language: str) -> list[str]:
+    """Return patterns with the language's name in place of ``{LANG}``, ``{Lang}``, ``{lang}``."""
     patterns = [value] if isinstance(value, str) else value
     upper, capital, lower = language.upper(), language.capitalize(), language.lower()
     cases = {"{LANG}": upper, "{Lang}": capital, "{lang}": lower}

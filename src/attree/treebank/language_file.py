@@ -1,9 +1,9 @@
-"""A language's settings: the keys of ``language.yaml``, and what their values may be.
+"""Declare and read the keys of ``language.yaml``.
 
-The keys stand under ``treebanks.languages.<name>`` of the workflow's configuration too, where
-``folder`` is allowed as well. `LAYOUTS` says how two well-known treebanks lie in their folders:
-``{LANG}``, ``{Lang}`` and ``{lang}`` stand for the language's name in capitals, with one capital,
-and in lower case; what the language says itself overrides it.
+The workflow's configuration has the same keys under ``treebanks.languages.<name>``, and allows
+``folder`` as well. `LAYOUTS` has the usual settings of two well-known treebanks, where ``{LANG}``,
+``{Lang}`` and ``{lang}`` stand for the language's name in capitals, with one capital, and in lower
+case; the language's own settings override them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from attree.base.errors import AttreeError
 from attree.base.files import read_bytes
-from attree.base.settings import OPTIONAL, Keys, accepted_by, checked, hints_of, one_of
+from attree.base.settings import OPTIONAL, Keys, accepted_by, fill_in, hints_of, one_of
 from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
 from attree.treebank.labels import KINDS, UNIVERSAL, Labelling
 from attree.treebank.sentence import (
@@ -36,18 +36,18 @@ from attree.treebank.sentence import (
 
 
 def _wsj(section: str) -> str:
-    """Return where a section, or a range of them, lies under the LDC's folder, or nearer to it."""
-    places = ("parsed/mrg/wsj/", "*/parsed/mrg/wsj/", "mrg/wsj/", "wsj/", "")
-    return " | ".join(f"{place}{section}/*.{{mrg,MRG}}" for place in places)
+    """Return the pattern of WSJ sections, under the LDC's folder or any of its subfolders."""
+    folders = ("parsed/mrg/wsj/", "*/parsed/mrg/wsj/", "mrg/wsj/", "wsj/", "")
+    return " | ".join(f"{folder}{section}/*.{{mrg,MRG}}" for folder in folders)
 
 
 def _spmrl(*kinds: str) -> str:
-    """Return where one split lies: the first of ``kinds`` there is, the name in either case."""
+    """Return the pattern of an SPMRL split: the first of ``kinds`` with files."""
     base = "{LANG}_SPMRL/gold/ptb"
     return " | ".join(
-        f"{place}{kind}/{kind}.{name}.gold.ptb"
+        f"{folder}{kind}/{kind}.{name}.gold.ptb"
         for kind in kinds
-        for place in (f"{base}/", f"*/{base}/", "gold/ptb/", "")
+        for folder in (f"{base}/", f"*/{base}/", "gold/ptb/", "")
         for name in ("{Lang}", "{lang}")
     )
 
@@ -77,26 +77,26 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
-#: Bytes, and lists and mappings within one another: no settings are as long or as deep.
+#: The most bytes and levels of nesting: real settings are far smaller.
 _LARGEST, _DEEPEST = 2**20, 20
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads plain values, within bounds: an alias could multiply the value that it stands for."""
+    """Read plain values within bounds; refuse aliases, which could multiply their value."""
 
     def __init__(self, text: str, *, aliases: bool) -> None:
         super().__init__(text)
         self._aliases, self._depth = aliases, 0
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
-        """Make a value of a node; of a number or a date that Python cannot make, tell the line."""
+        """Make a value of a node; report the line of a number or date that Python cannot make."""
         try:
             return super().construct_object(node, deep)
         except ValueError:  # such as 5,000 digits, or the date 2024-99-99
             self._refuse("a number or a date that cannot be read", node)
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Compose a node, and count how deep it lies."""
+        """Compose a node, and count its depth."""
         event = self.peek_event()
         if isinstance(event, yaml.AliasEvent) and not self._aliases:
             self._refuse("aliases are not read", event)
@@ -122,7 +122,7 @@ _COUNT = "a whole number above 0"
 
 
 class Filters(Keys):
-    """Which sentences are taken.
+    """Which sentences are kept.
 
     Attributes:
         max_words: longer sentences are skipped and counted
@@ -206,7 +206,7 @@ class LanguageKeys(Filters):
             pattern=rf"\A({'|'.join(KINDS)}|{UNIVERSAL}:[a-z]+)\Z",
             title=f"{', '.join(KINDS)} or {UNIVERSAL}:TABLE",
         ),
-        accepted_by(Labelling.of),
+        accepted_by(Labelling.parse),
     ] = OPTIONAL
     final_punctuation: Final = OPTIONAL
     derived: Derived = OPTIONAL
@@ -219,10 +219,10 @@ class LanguageKeys(Filters):
 
 
 def read_language_file(path: Path) -> dict[str, Any]:
-    """Read and check a ``language.yaml``; an empty one says nothing.
+    """Read and check a ``language.yaml``, which may be empty.
 
     Raises:
-        AttreeError: not YAML, or a mistake in a key or its value.
+        AttreeError: it is not YAML, or a key or value is wrong.
     """
     return check_settings(read_yaml(path, what="language's settings"), path)
 
@@ -232,11 +232,11 @@ def read_yaml(path: Path, *, what: str, aliases: bool = False) -> Any:
 
     Args:
         path: of the file.
-        what: it is, for errors.
-        aliases: whether a value may stand for another (``*name``).
+        what: what the file is, for errors.
+        aliases: whether aliases (``*name``) are allowed.
 
     Raises:
-        AttreeError: no file, too large or too deep, or not YAML; the line is named.
+        AttreeError: it is absent, too large or too deep, or not YAML; the message has the line.
     """
     try:
         text = read_bytes(path, what=what, largest=_LARGEST).decode("utf-8")
@@ -257,31 +257,31 @@ def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
 
     Args:
         values: as read from YAML.
-        file: the file or the key that they stand in, for messages.
+        file: the file or key that holds them, for messages.
 
     Raises:
-        AttreeError: an unknown key (with the nearest known one), or a value that cannot be.
+        AttreeError: a key is unknown (the message has the nearest key), or a value is wrong.
     """
     values = {} if values is None else values
     if not isinstance(values, Mapping):
         keys = ", ".join(hints_of(LanguageKeys))
         fix = f"the keys are {keys}"
         raise AttreeError("not-a-mapping", "expected keys and values", file=file, fix=fix)
-    return dict(checked(values, LanguageKeys, file=file))
+    return dict(fill_in(values, LanguageKeys, file=file))
 
 
-def settings_of(**given: Any) -> SplitSettings:
-    """Return how treebank files are read, from keys of ``language.yaml``; None means not given.
+def settings_of(**options: Any) -> SplitSettings:
+    """Return settings from keys of ``language.yaml``; None leaves a key out.
 
     Raises:
-        AttreeError: a value that cannot be.
+        AttreeError: a value is wrong.
     """
-    values = {key: value for key, value in given.items() if value is not None}
+    values = {key: value for key, value in options.items() if value is not None}
     return SplitSettings(**as_settings(check_settings(values, "command line")))
 
 
 def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those checked values that belong to `Settings`, as it holds them."""
+    """Return the checked values that `SplitSettings` has, with lists as tuples."""
     names = {field.name for field in dataclasses.fields(SplitSettings)}
     settings: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value

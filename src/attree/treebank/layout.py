@@ -1,19 +1,19 @@
-"""Where one bracketed tree ends and the next begins, in files that may be damaged.
+"""Find where bracketed trees begin and end, in files that may be damaged.
 
-A missing bracket must not merge a broken tree with the next one, so trees are not told apart by
-counting brackets alone. A file is cut into pieces, by the first of these rules that fits it:
+A missing bracket must not merge a broken tree with the next one, so counting brackets is not
+enough. A file is cut into pieces by the first of these rules that fits:
 
 1. A line at the margin (the least indentation of any line that starts with a bracket) starts a
-   piece, unless with a closing bracket, if at least half of the pieces so cut are balanced and hold
-   more than one opening bracket, or if all are balanced.
-2. Where the brackets of the whole file are balanced, they alone tell the trees apart (trees printed
-   without indentation).
-3. A blank line ends a piece, if at least half of the pieces so cut are balanced.
+   piece unless it starts with a closing bracket. This fits if at least half of the pieces are
+   balanced and hold more than one opening bracket, or if all are balanced.
+2. Brackets alone separate the trees (printed without indentation). This fits if the brackets of
+   the whole file are balanced.
+3. A blank line ends a piece. This fits if at least half of the pieces are balanced.
 4. As in 1.
 
-Where the pieces of a file hold one tree each, a piece that does not close, closes too often, or
-closes early (more brackets follow on an indented line) is one broken sentence; the next one is
-unharmed. Where they hold several (a whole treebank on one line), only the tree at the fault is.
+If the pieces of a file hold one tree each, a piece that does not close, closes too often, or closes
+early (more brackets follow on an indented line) is one broken sentence. If they hold several trees
+(a whole treebank on one line), only the tree at the fault is broken.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _PART = re.compile(r"[()]|[^ \t\n\f\v()]++")
 _INDENT = re.compile(r"^([ \t]*+)\(", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _SAMPLE = 500
-#: Brackets open at once: a tree is no deeper, and what is kept of them has a bound.
+#: The most brackets open at once, which bounds memory; no tree is deeper.
 _DEEPEST = 200_000
 
 
 @dataclass(slots=True)
 class TopLevel:
-    """What a stretch of text holds: whole trees, text outside of them, and at most one fault.
+    """The content of a stretch of text: whole trees, text outside trees, and at most one fault.
 
-    ``fault_at`` is the place of the bracket at fault: the first one that is not closed, or the
-    first that closes nothing.
+    ``fault_at`` is the position of the bracket at fault: the first that is not closed, or the first
+    that closes nothing.
     """
 
     trees: list[Stretch] = field(default_factory=list)
@@ -47,25 +47,25 @@ class TopLevel:
 
 
 def top_level(text: str, begin: int, end: int) -> TopLevel:
-    """Scan ``text[begin:end]`` by brackets alone; stop at a bracket that closes nothing."""
+    """Scan the brackets of ``text[begin:end]``; stop at one that closes nothing."""
     content = TopLevel()
     opened: list[int] = []
-    for part in _PART.finditer(text, begin, end):
-        what = part[0]
-        if what == "(":
-            opened.append(part.start())
+    for match in _PART.finditer(text, begin, end):
+        token = match[0]
+        if token == "(":
+            opened.append(match.start())
             if len(opened) > _DEEPEST:
                 break
-        elif what != ")":
+        elif token != ")":
             if not opened:
-                _add_outside(content, text, part.start(), part.end())
+                _add_outside(content, text, match.start(), match.end())
         elif not opened:
-            content.fault, content.fault_at = "a bracket closes nothing", part.start()
+            content.fault, content.fault_at = "a bracket closes nothing", match.start()
             return content
         else:
             start = opened.pop()
             if not opened:
-                content.trees.append((start, part.end()))
+                content.trees.append((start, match.end()))
     if opened:
         many = "1 bracket is" if len(opened) == 1 else f"{len(opened)} brackets are"
         deep = f"more than {_DEEPEST:,} brackets are open"
@@ -75,7 +75,7 @@ def top_level(text: str, begin: int, end: int) -> TopLevel:
 
 
 def _add_outside(content: TopLevel, text: str, begin: int, end: int) -> None:
-    """Add a word outside of every tree, to the run of words that it continues if there is one."""
+    """Add a word outside all trees; extend the run of words before it if there is one."""
     if content.outside and "(" not in text[content.outside[-1][1] : begin]:
         content.outside[-1] = (content.outside[-1][0], end)
     else:
@@ -83,7 +83,7 @@ def _add_outside(content: TopLevel, text: str, begin: int, end: int) -> None:
 
 
 def pieces(text: str) -> list[Stretch]:
-    """Cut a file into pieces (see the module's rules); all of its text is in one of them."""
+    """Cut a file into pieces by the module's rules; no text is lost."""
     margin = _cut(text, _margin(text))
     total, whole, nested = _balanced(text, margin)
     if whole == total or 2 * nested >= total:
@@ -97,7 +97,7 @@ def pieces(text: str) -> list[Stretch]:
 
 
 def _margin(text: str) -> list[int]:
-    """Return where the lines at the margin start: brackets, and text outside of trees.
+    """Return the starts of the lines at the margin: brackets, and text outside trees.
 
     A line that starts with a closing bracket continues its tree.
     """
@@ -114,13 +114,13 @@ def _margin(text: str) -> list[int]:
 
 
 def _cut(text: str, starts: list[int]) -> list[Stretch]:
-    """Return the stretches between ``starts``; blank ones are left out."""
+    """Return the stretches between ``starts``, without blank ones."""
     cuts = itertools.pairwise([0, *starts, len(text)])
     return [(a, b) for a, b in cuts if a < b and (text[a] == "(" or not text[a:b].isspace())]
 
 
 def _balanced(text: str, cuts: list[Stretch]) -> tuple[int, int, int]:
-    """Count the stretches with brackets, the balanced ones, and those of them that nest."""
+    """Count the stretches with brackets, the balanced ones, and the balanced and nested ones."""
     total = whole = nested = 0
     for begin, end in cuts:
         opening = text.count("(", begin, end)
@@ -132,7 +132,7 @@ def _balanced(text: str, cuts: list[Stretch]) -> tuple[int, int, int]:
 
 
 def one_tree_each(text: str, cuts: list[Stretch]) -> bool:
-    """Tell whether the pieces of a file hold one tree each, rather than several, by a sample."""
+    """Tell, by a sample, whether the pieces of a file hold one tree each rather than several."""
     single = several = 0
     for begin, end in cuts[:: max(1, len(cuts) // _SAMPLE)]:
         content = top_level(text, begin, end)
@@ -142,7 +142,7 @@ def one_tree_each(text: str, cuts: list[Stretch]) -> bool:
 
 
 def closes_early(text: str, content: TopLevel) -> int | None:
-    """Return the place of a tree that starts a line and is indented deeper than the first one.
+    """Return the position of a tree on a line of its own, indented deeper than the first tree.
 
     Such a tree continues one whose brackets close too early.
     """
@@ -153,6 +153,6 @@ def closes_early(text: str, content: TopLevel) -> int | None:
 
 
 def _indent(text: str, position: int) -> int | None:
-    """Return how far a position is indented; None where something stands before it on its line."""
+    """Return the indentation of a position; None if text precedes it on its line."""
     line = text.rfind("\n", 0, position) + 1
     return position - line if not text[line:position].strip() else None

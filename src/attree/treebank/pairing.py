@@ -1,8 +1,8 @@
-"""Anyone's trees beside gold trees, paired by their words; every sentence left out is reported.
+"""Pair predicted trees with gold trees by their words; report every sentence without a partner.
 
-Trees to be paired are read whole, punctuation included (:func:`read_whole`). What cleaning
-took out of a gold sentence is taken out of its partner too, so that tags of the predictions do not
-matter, and predictions without punctuation pair as well.
+Predicted trees are read with punctuation (:func:`read_whole`). Words that cleaning removed from a
+gold sentence are removed from its partner too. So the tags of predictions do not matter, and
+predictions without punctuation can be paired as well.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def read_whole(
     Args:
         files: of one format.
         settings: how they are read.
-        refuse: is told a line for each sentence that cannot be read.
-        half: whether half-known trees will do; else they are refused.
-        punctuation: the policy in place of that of the settings.
+        refuse: called with a line for each sentence that cannot be read.
+        half: whether half-known trees are accepted; else they are refused.
+        punctuation: the policy that replaces that of the settings.
 
     Raises:
         AttreeError: a file cannot be read.
@@ -58,61 +58,61 @@ def read_whole(
 def paired(
     gold: Sequence[Sentence], read: Sequence[Sentence], refused: list[str]
 ) -> Iterator[tuple[int, Sentence]]:
-    """Yield sentences' places in ``gold``, and their trees over the same words.
+    """Yield row in ``gold`` and tree over the same words, for each sentence with a tree.
 
     Args:
         gold: sentences, cleaned.
-        read: trees in the same order; of some sentences there may be none, and some more.
-        refused: gets a line for each sentence and each tree that is left over.
+        read: trees in the same order; some may be missing, and there may be others.
+        refused: gets a line for each sentence and each tree without a partner.
     """
-    keys = [[_key(one) for one in side] for side in (gold, read)]
+    keys = [[_key(tree) for tree in side] for side in (gold, read)]
     matcher = difflib.SequenceMatcher(a=keys[0], b=keys[1], autojunk=False)
     for _, first, last, start, stop in matcher.get_opcodes():
-        for row, one in zip_longest(range(first, last), read[start:stop]):
+        for row, tree in zip_longest(range(first, last), read[start:stop]):
             if row is None:
-                refused.append(f"{_at(one)}: no such sentence among the gold trees")
-            elif one is None:
+                refused.append(f"{_at(tree)}: no such sentence among the gold trees")
+            elif tree is None:
                 refused.append(f"{_at(gold[row])}: no tree of this sentence")
-            elif fitted := _fit(gold[row], one):
+            elif fitted := _fit_words(gold[row], tree):
                 yield row, fitted
             else:
-                refused += [_unequal(gold[row], one), f"{_at(gold[row])}: no tree of this sentence"]
+                refused += [_differ(gold[row], tree), f"{_at(gold[row])}: no tree of this sentence"]
 
 
-def _at(one: Sentence) -> str:
-    return f"{one.file}:{one.line}"
+def _at(tree: Sentence) -> str:
+    return f"{tree.file}:{tree.line}"
 
 
-def _key(one: Sentence) -> tuple[str, ...]:
-    """Return the words that no cleaning takes for punctuation."""
-    return tuple(word for word in map(unescape, one.words) if any(map(str.isalnum, word)))
+def _key(tree: Sentence) -> tuple[str, ...]:
+    """Return the words that no policy removes as punctuation."""
+    return tuple(word for word in map(unescape, tree.words) if any(map(str.isalnum, word)))
 
 
-def _fit(gold: Sentence, one: Sentence) -> Sentence | None:
-    """Take the words out of a tree that its gold sentence lacks; None if that has others."""
-    wanted, stays = list(map(unescape, gold.words)), []
+def _fit_words(gold: Sentence, tree: Sentence) -> Sentence | None:
+    """Remove the words from a tree that its gold sentence lacks; None if words differ."""
+    words, keep = list(map(unescape, gold.words)), []
     matched = 0
-    for word in map(unescape, one.words):
-        stays.append(matched < len(wanted) and word == wanted[matched])
-        matched += stays[-1]
-    left = [word for word, stay in zip(one.words, stays, strict=True) if not stay]
-    whole = matched == len(wanted) and not any(map(str.isalnum, "".join(left)))
-    return clean(one, lambda _: stays) if whole else None
+    for word in map(unescape, tree.words):
+        keep.append(matched < len(words) and word == words[matched])
+        matched += keep[-1]
+    left = [word for word, kept in zip(tree.words, keep, strict=True) if not kept]
+    whole = matched == len(words) and not any(map(str.isalnum, "".join(left)))
+    return clean(tree, lambda _: keep) if whole else None
 
 
-def _unequal(gold: Sentence, one: Sentence) -> str:
-    """Say how the words of a tree differ from those of the gold sentence in its place."""
-    a, b = _key(gold), _key(one)
+def _differ(gold: Sentence, tree: Sentence) -> str:
+    """Say how the words of a tree differ from those of a gold sentence."""
+    a, b = _key(gold), _key(tree)
     if len(a) != len(b) or a == b:
-        a, b = gold.words, one.words
-        return f"{_at(one)}: {len(b)} words, but {_at(gold)} has {len(a)}"
-    place = next(at for at, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1)
-    return f"{_at(one)}: word {b[place]!r} is {a[place]!r} in {_at(gold)}"
+        a, b = gold.words, tree.words
+        return f"{_at(tree)}: {len(b)} words, but {_at(gold)} has {len(a)}"
+    index = next(i for i, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1)
+    return f"{_at(tree)}: word {b[index]!r} is {a[index]!r} in {_at(gold)}"
 
 
 def has_labels(trees: Iterable[Sentence], file: Path) -> bool:
-    """Tell whether labels say something: one that stands on every phrase is a mere sign for it."""
-    names = {label for one in trees for *_, label in one.spans} - {"", NO_LABEL}
+    """Tell whether trees have labels; a single label on all phrases counts as none."""
+    names = {label for tree in trees for *_, label in tree.spans} - {"", NO_LABEL}
     if len(names) == 1:
         label = names.pop()
         say(f"attree: {file}: every phrase is labelled {label}: taken for trees without labels")
@@ -122,21 +122,21 @@ def has_labels(trees: Iterable[Sentence], file: Path) -> bool:
 
 def as_parses(
     gold: Sequence[Sentence],
-    found: Mapping[int, Sentence],
+    pairs: Mapping[int, Sentence],
     *,
     labelled: bool,
     tagged: bool = False,
 ) -> Parses:
-    """Return the tree of each gold sentence, numbered from 0; without spans where none was found.
+    """Return the tree of each gold sentence, numbered from 0; without spans where it has none.
 
     Args:
         gold: the sentences.
-        found: places among them → trees over the same words.
-        labelled: whether labels are taken.
-        tagged: whether tags are.
+        pairs: row in ``gold`` → tree over the same words.
+        labelled: whether labels are kept.
+        tagged: whether tags are kept.
     """
     n_words = [len(sentence.words) for sentence in gold]
-    trees = [found.get(row) for row in range(len(gold))]
+    trees = [pairs.get(row) for row in range(len(gold))]
     nodes = [_nodes(tree, labelled=labelled) if tree else [] for tree in trees]
     labels = [[label for *_, label in spans] for spans in nodes] if labelled else None
     made = Trees.from_spans(n_words, [[span[:2] for span in spans] for spans in nodes], labels)
@@ -152,8 +152,8 @@ def as_parses(
 def _nodes(tree: Sentence, *, labelled: bool) -> list[Span]:
     """Return a tree's spans in pre-order.
 
-    With labels every node as gold trees have them, where a top without a label is none; else the
-    distinct spans of two words and more, the whole sentence among them.
+    With labels, these are all nodes except a top node without a label; else the distinct spans of
+    two words and more, and the whole sentence.
     """
     top = (0, len(tree.words), "")
     if labelled:

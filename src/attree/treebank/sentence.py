@@ -1,4 +1,4 @@
-"""What crosses every boundary of this package: sentences, settings, and what a format is."""
+"""Define what the modules of this package exchange: sentences, settings and formats."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any, Literal
 #: One phrase node: half-open word interval and label.
 Span = tuple[int, int, str]
 
-#: What to do with PTB's escapes in words (``-LRB-``, ``\\/``), and with crossing dependencies; what
-#: brackets were made from; whether a dependency tree says all of a constituency tree.
+#: Values of `SplitSettings`, which describes them.
 Functions = Literal["cut", "keep"]
 Escapes = Literal["undo", "keep"]
 Nonprojective = Literal["skip", "lift"]
@@ -19,9 +18,8 @@ Final = Literal["as_is", "inside"]
 Derived = Literal["constituency", "dependency"]
 Dependencies = Literal["whole", "half", "inner"]
 
-#: ``failed``: could not be read; ``emptied``: no word was left; ``skipped``: left out on purpose
-#: (not projective, longer than ``max_words``, in no ``part`` of this split, after the first
-#: ``first``).
+#: ``failed``: the sentence could not be read; ``emptied``: no word was left; ``skipped``: left out
+#: on purpose (not projective, longer than ``max_words``, in another ``part``, after ``first``).
 Status = Literal["failed", "emptied", "skipped"]
 
 
@@ -31,12 +29,12 @@ class Sentence:
 
     Args:
         words: the leaves, unescaped, in order; at least one.
-        tags: one part-of-speech tag a word, cut at its first ``-`` or ``=``.
-        spans: the phrase nodes in pre-order; one-word phrases and unary chains are kept, the dummy
-            root, traces and preterminals are not in it.
-        file: the file it came from, as it was named.
-        line: the 1-based line its tree starts on.
-        crossing: whether branches crossed, and phrases were raised (see ``crossing``).
+        tags: a part-of-speech tag for each word, cut at its first ``-`` or ``=``.
+        spans: the phrase nodes in pre-order, with one-word phrases and unary chains, without the
+            dummy root, traces and preterminals.
+        file: its file, as the user named it.
+        line: the 1-based line on which its tree starts.
+        crossing: whether branches crossed, and blocks were raised (see ``crossing``).
         half: whether only some of its phrases are known; labels may be marks (see ``half``).
     """
 
@@ -51,7 +49,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One sentence that is not in the table: where it stands, why, and what setting may help."""
+    """One sentence that is left out: its position, the reason, and a setting that may help."""
 
     file: str
     line: int
@@ -60,11 +58,11 @@ class Rejected:
     setting: str = ""
 
     def __str__(self) -> str:
-        """Return the line that tells it."""
+        """Return the line of a message."""
         return f"{self.file}:{self.line}: {self.reason}"
 
 
-#: Outer nodes that treebanks put above every sentence; an empty label counts where it is unary.
+#: Outer nodes that treebanks put above every sentence; a node without a label must be unary.
 DUMMY_ROOTS = ("TOP", "VROOT", "ROOT", "S1")
 #: Subtrees that annotate a tree and hold none of its words (IcePaHC-style corpora).
 DROP_LABELS = ("META", "lemma")
@@ -72,30 +70,30 @@ DROP_LABELS = ("META", "lemma")
 
 @dataclass(frozen=True, slots=True)
 class SplitSettings:
-    """Settings of one split; ``None`` means what the format says (see ``formats.resolve``).
+    """Settings of one split; ``None`` means the format's default (see ``formats.resolve``).
 
     Args:
         format: a name of ``formats.FORMATS``; by default told by the files' extension.
-        encoding: of the files; by default UTF-8, or what the file or its format says.
+        encoding: of the files; by default UTF-8, or that of the file or its format.
         punctuation: a policy of ``cleaning.POLICIES``.
         dummy_roots: outer labels that are no phrases; ``""`` is an outer node without a label.
-        drop_labels: labels of subtrees that are left out, words and all.
-        traces: a regular expression of words that stand for no word, beside those tagged -NONE-.
+        drop_labels: labels of subtrees that are left out with their words.
+        traces: a regular expression of words that are traces, beside those tagged -NONE-.
         functions: ``cut`` function tags (``NP-SBJ``) off labels, or ``keep`` them.
         escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
         nonprojective: what to do with a crossing dependency tree.
         max_words: longer sentences (after cleaning) are skipped.
         part: sentences (after cleaning and ``max_words``) are dealt in turn to some parts; those of
-            one, such as ``1/5``, or of several, ``2-5/5``, are kept.
-        first: sentences after this many (counted after all that) are skipped.
-        dependencies: dependency trees are read ``whole``, each subtree a phrase and nothing else,
-            or as what they say of a constituency tree (see ``ud_phrases``): ``half``, the subtrees
-            that are phrases, or ``inner``, those and phrases inside them.
+            one part, such as ``1/5``, or of several, ``2-5/5``, are kept.
+        first: sentences after this many (after all other filters) are skipped.
+        dependencies: ``whole``: every subtree of a dependency tree is a phrase, and there are no
+            other phrases. Else a dependency tree gives a half-known tree (see ``ud_phrases``), of
+            the subtrees that are phrases (``half``), and of phrases inside them (``inner``).
         labels: the treebank's own (``treebank``), ``universal`` ones (``universal:TABLE`` names the
             table, see ``labels``), or left ``unknown``.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
-        final_punctuation: where treebanks differ, ``as_is``, or ``inside``: a phrase that is all of
-            the sentence but punctuation at its end takes it in (of half-known trees: is none).
+        final_punctuation: ``as_is``, or ``inside``: a phrase of the whole sentence except its final
+            punctuation is widened to the whole (in half-known trees: marked as no phrase).
         accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
     """
 
@@ -125,20 +123,19 @@ class Format:
     Args:
         read: text of a whole file, its name, settings → every sentence, in order: a `Sentence`,
             a ``crossing.Graph`` where branches may cross, or `Rejected`.
-        extensions: of files that are in this format unless something else is given.
-        punctuation: the policy that is usual for treebanks in this format.
-        dummy_roots, drop_labels, traces: as in `Settings`.
+        extensions: of files in this format, unless the user names another format.
+        punctuation: the usual policy for treebanks in this format.
+        dummy_roots, drop_labels, traces: defaults of `SplitSettings`.
         derived: what its brackets are derived from.
         fallback: the encoding of files that are not UTF-8.
-        certain: tells from the beginning of a text that it is in this format, without a doubt.
-        family: of two formats of one family, that which is ``certain`` is read, whatever the
-            extension.
-        write: ``crossing.Graph`` → pieces of text; None where it cannot be written.
-        continuous: whether what is written must be made continuous.
-        binary: whether ``read`` opens the file itself, and is given no text.
-        half: whether what it writes can be known by half; ``write`` takes sentences then.
-        labels: the table of universal labels of treebanks in this format, if all have one; where
-            it is the identity, ``read`` makes the labels universal.
+        certain: tells from the beginning of a text that it is in this format for certain.
+        family: of formats in one family, the ``certain`` one is read, whatever the extension.
+        write: ``crossing.Graph`` → pieces of text; None if the format cannot be written.
+        continuous: whether trees must be made continuous before they are written.
+        binary: whether ``read`` opens the file itself, and gets no text.
+        half: whether ``write`` takes sentences, which may be half known.
+        labels: the table of universal labels of treebanks in this format, if all share one; the
+            identity table means that ``read`` makes labels universal.
     """
 
     read: Callable[[str, str, SplitSettings], Iterator[Any]]
@@ -159,9 +156,9 @@ class Format:
 
 
 def has_line(pattern: str) -> Callable[[str], bool]:
-    """Return what tells whether a line of a text starts with a regular expression.
+    """Return a test whether a line of a text starts with a regular expression.
 
-    It looks for line breaks, which is several times as fast as ``^`` at every place.
+    It searches for line breaks, which is several times as fast as ``^``.
     """
     line = re.compile(rf"\n{pattern}", re.MULTILINE)
     return lambda text: line.search(f"\n{text}") is not None
@@ -169,7 +166,7 @@ def has_line(pattern: str) -> Callable[[str], bool]:
 
 def cut_label(label: str) -> str:
     """Cut function tags: at the first ``-`` or ``=``, unless that is the first character."""
-    for place, character in enumerate(label):
+    for position, character in enumerate(label):
         if character in "-=":
-            return label[:place] or label
+            return label[:position] or label
     return label

@@ -1,4 +1,4 @@
-"""From files to text, whatever bytes they hold; from a faulty sentence to what is told of it."""
+"""Decode files of any bytes, and turn faults in sentences into rejected sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attree.treebank.sentence import Rejected, Status
 
 _Read = TypeVar("_Read")
 
-#: A byte that the encoding does not know stands in the text as one of these.
+#: Undecodable bytes in a text.
 UNDECODED = re.compile("[\udc80-\udcff]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF8 = ("utf-8", "utf8")
@@ -23,12 +23,12 @@ _UTF8 = ("utf-8", "utf8")
 def read_text(path: str | Path, encoding: str) -> str:
     r"""Read a whole file, with ``\n`` as its line end and no byte-order mark.
 
-    Undecodable bytes become lone surrogates (``surrogateescape``), so that they cost only the
-    sentences they stand in; find them with `undecoded`.
+    Undecodable bytes become lone surrogates (``surrogateescape``), so that only their sentences are
+    lost; find them with `undecoded`.
 
     Raises:
-        AttreeError: the file is absent or a folder, is UTF-16 when UTF-8 was said, or the encoding
-            is unknown or none of text.
+        AttreeError: the file is absent or a folder, is UTF-16 although UTF-8 was set, or the
+            encoding is unknown or no encoding of text.
     """
     with opened(path, what="treebank file") as handle:
         data = handle.read()
@@ -37,13 +37,13 @@ def read_text(path: str | Path, encoding: str) -> str:
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode(encoding, errors="surrogateescape")
-    except UnicodeDecodeError as error:  # a codec that cannot carry bad bytes along
+    except UnicodeDecodeError as error:  # a codec without surrogateescape
         line, fix = data.count(b"\n", 0, error.start) + 1, "set another encoding"
         problem = f"this file is not {encoding}"
         raise AttreeError("encoding", problem, file=path, line=line, fix=fix) from None
     except (LookupError, ValueError):
-        # "idna" and "undefined" are codecs, and what follows a NUL is no name
-        problem = f"{encoding!r} is no encoding of text"
+        # such as the codecs "idna" and "undefined", or a name with a NUL
+        problem = f"{encoding!r} is not a text encoding"
         fix = "use a name such as utf-8 or latin-1"
         raise AttreeError("unknown-encoding", problem, file=path, fix=fix) from None
     if "\r" in text:
@@ -52,7 +52,7 @@ def read_text(path: str | Path, encoding: str) -> str:
 
 
 def undecoded(text: str, begin: int, end: int, encoding: str) -> tuple[str, str] | None:
-    """Return what is wrong with the bytes of a stretch of text, and a setting that may help."""
+    """Describe an undecodable byte in a stretch of text, with a setting that may help; or None."""
     match = UNDECODED.search(text, begin, end)
     if match is None:
         return None
@@ -62,13 +62,13 @@ def undecoded(text: str, begin: int, end: int, encoding: str) -> tuple[str, str]
 
 
 class BadSentenceError(Exception):
-    """What is wrong with a sentence: on which line, by default its first, and what may help.
+    """A fault in a sentence, for which it is rejected.
 
     Args:
         problem: what is wrong.
-        line: the line at fault.
-        status: what becomes of the sentence.
-        setting: the setting that may help.
+        line: the line at fault; None means the sentence's first line.
+        status: of the rejected sentence.
+        setting: a setting that may help.
     """
 
     def __init__(
@@ -79,17 +79,17 @@ class BadSentenceError(Exception):
 
 
 def check_decoded(text: str, encoding: str | None, line: int | None = None) -> None:
-    """Refuse a sentence, or a line of it, with bytes that the encoding does not know.
+    """Refuse undecodable bytes in a sentence, or in a line of it.
 
     Raises:
-        BadSentenceError: there is one.
+        BadSentenceError: there is such a byte.
     """
     if problem := undecoded(text, 0, len(text), encoding or "utf-8"):
         raise BadSentenceError(problem[0], line, setting=problem[1])
 
 
 def attempt(read: Callable[[], _Read], file: str, first: int) -> _Read | Rejected:
-    """Return what ``read`` does of the sentence that begins on line ``first``, or why it cannot."""
+    """Read a sentence that begins on line ``first``, or return it as rejected."""
     try:
         return read()
     except BadSentenceError as bad:

@@ -1,4 +1,4 @@
-"""Sentences as an Arrow table, and back."""
+"""Convert sentences to an Arrow table, and back."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from attree.base.schemas import HALF, HALF_KNOWN, REJECTED
 from attree.base.text import name_of
 from attree.treebank.sentence import Rejected, Sentence
 
-_ROWS = 10_000  # a chunk: keeps the Python objects of a large treebank from piling up
+_ROWS = 10_000  # of a chunk, which bounds the Python objects of a large treebank
 
 
 class TableBuilder:
-    """Collects what a reader yields into the two tables of a split, chunk by chunk."""
+    """Collect the items of a reader into the two tables of a split, chunk by chunk."""
 
     def __init__(self) -> None:
         self._sentences: list[Sentence] = []
@@ -39,16 +39,16 @@ class TableBuilder:
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Return the tables of `schemas.SENTENCES_SCHEMA` and `schemas.REJECTED`.
 
-        The first is one of `schemas.HALF_KNOWN` if any of its trees is half known.
+        The first has the schema `schemas.HALF_KNOWN` if any of its trees is half known.
         """
         self._flush()
         sentences = pa.concat_tables(self._chunks)
         if not any(sentences[HALF.name].to_pylist()):
             sentences = sentences.drop_columns(HALF.name)
         rejected = [
-            {"file": name_of(one.file)}
-            | {name: getattr(one, name) for name in ("line", "reason", "status")}
-            for one in self._rejected
+            {"file": name_of(item.file)}
+            | {name: getattr(item, name) for name in ("line", "reason", "status")}
+            for item in self._rejected
         ]
         return sentences, pa.Table.from_pylist(rejected, REJECTED)
 
@@ -62,17 +62,17 @@ def to_table(sentences: Iterable[Sentence]) -> pa.Table:
 
 
 def _chunk(sentences: list[Sentence], first: int) -> pa.Table:
-    spans = [list(zip(*one.spans, strict=True)) or [(), (), ()] for one in sentences]
+    spans = [list(zip(*sentence.spans, strict=True)) or [(), (), ()] for sentence in sentences]
     columns = {
         "sentence": range(first, first + len(sentences)),
-        "file": [name_of(one.file) for one in sentences],
-        "line": [one.line for one in sentences],
-        "words": [one.words for one in sentences],
-        "tags": [one.tags for one in sentences],
-        "starts": [one[0] for one in spans],
-        "ends": [one[1] for one in spans],
-        "labels": [one[2] for one in spans],
-        "half": [one.half for one in sentences],
+        "file": [name_of(s.file) for s in sentences],
+        "line": [s.line for s in sentences],
+        "words": [s.words for s in sentences],
+        "tags": [s.tags for s in sentences],
+        "starts": [triple[0] for triple in spans],
+        "ends": [triple[1] for triple in spans],
+        "labels": [triple[2] for triple in spans],
+        "half": [s.half for s in sentences],
     }
     return pa.table({name: list(column) for name, column in columns.items()}, schema=HALF_KNOWN)
 

@@ -1,7 +1,7 @@
-"""TIGER-XML: words and nodes as elements, edges by their ids.
+"""Read and write TIGER-XML: words and nodes are elements, and edges name their ids.
 
-Parsed by expat, which keeps the lines. A document that declares an entity is refused, so that none
-is expanded or fetched, whatever it refers to.
+Expat parses it, since it knows line numbers. A document that declares an entity is refused, so that
+no entity is expanded or fetched.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _Attributes = dict[str, str]
 
 
 class _Handler:
-    """Gathers sentences from expat's events."""
+    """Gather sentences from expat's events."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.done: list[Graph | Rejected] = []
-        #: Of the sentence that is being read: its first line, its name, the elements in it.
+        #: First line, name and elements of the sentence that is being read.
         self.line, self.name = 0, ""
         self.elements: list[tuple[str, _Attributes]] = []
         self.parser = expat.ParserCreate()
@@ -72,20 +72,20 @@ def _graph(elements: list[tuple[str, _Attributes]], file: str, line: int, name: 
     edges: dict[str, tuple[str, str]] = {}  # word or node → the node above it, function
     node = ""
     for tag, attributes in elements:
-        given = attributes.get("id", "")
-        if tag in ("t", "nt") and (given in words or given in nodes):
-            raise BadSentenceError(f"the id {given!r} stands twice")
+        id_ = attributes.get("id", "")
+        if tag in ("t", "nt") and (id_ in words or id_ in nodes):
+            raise BadSentenceError(f"the id {id_!r} stands twice")
         if tag == "t":
             if not attributes.get("word"):
-                raise BadSentenceError(f"{given} has no word")
-            words[given] = attributes
+                raise BadSentenceError(f"{id_} has no word")
+            words[id_] = attributes
         elif tag == "nt":
-            node, nodes[given] = given, attributes
+            node, nodes[id_] = id_, attributes
         elif tag == "edge":
             child = attributes.get("idref", "")
             if child in edges:
-                both = f"{edges[child][0]} and {node}"
-                raise BadSentenceError(f"{child} is attached twice: to {both}")
+                parents = f"{edges[child][0]} and {node}"
+                raise BadSentenceError(f"{child} is attached twice: to {parents}")
             function = attributes.get("label", "--")
             edges[child] = (node, "" if function == "--" else function)
     numbers = {name: number for number, name in enumerate([*words, *nodes])}
@@ -96,8 +96,8 @@ def _graph(elements: list[tuple[str, _Attributes]], file: str, line: int, name: 
         words=[word["word"] for word in words.values()],
         tags=[word.get("pos", "") for word in words.values()],
         labels=[node.get("cat", "") for node in nodes.values()],
-        parents=[numbers.get(edges[one][0], -1) if one in edges else -1 for one in numbers],
-        functions=[edges[one][1] if one in edges else "" for one in numbers],
+        parents=[numbers.get(edges[item][0], -1) if item in edges else -1 for item in numbers],
+        functions=[edges[item][1] if item in edges else "" for item in numbers],
         file=file,
         line=line,
         name=name,
@@ -110,8 +110,8 @@ def _graph(elements: list[tuple[str, _Attributes]], file: str, line: int, name: 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every ``<s>`` of ``text`` in order, each as a `Graph` or as `Rejected`.
 
-    Where the XML is broken or cut short, what stands before is read, and the rest is one rejected
-    sentence with the line.
+    If the XML is broken or cut short, the sentences before are read, and the rest is one rejected
+    sentence with its line.
     """
     if problem := undecoded(text, 0, len(text), settings.encoding or "utf-8"):
         yield Rejected(file, 1, problem[0], "failed", problem[1])
@@ -150,21 +150,21 @@ def _sentence(graph: Graph, name: str) -> Iterator[str]:
     lone = len(tops) == 1 and tops[0] >= n and not graph.functions[tops[0]]
     root = str(tops[0] + 1) if lone else "VROOT"
     yield f'<s id="{name}">\n<graph root="{name}_{root}">\n<terminals>\n'
-    for place, (word, tag) in enumerate(zip(graph.words, graph.tags, strict=True)):
-        yield f'<t id="{name}_{place + 1}" word={_quoted(word)} pos={_quoted(tag)}/>\n'
+    for item, (word, tag) in enumerate(zip(graph.words, graph.tags, strict=True)):
+        yield f'<t id="{name}_{item + 1}" word={_quote(word)} pos={_quote(tag)}/>\n'
     yield "</terminals>\n<nonterminals>\n"
     for node, label in enumerate([*graph.labels, "VROOT"][: None if root == "VROOT" else -1]):
-        place = n + node if node < len(graph.labels) else -1
-        yield f'<nt id="{name}_{place + 1 if place >= 0 else root}" cat={_quoted(label)}>\n'
-        for child in below[place]:
+        item = n + node if node < len(graph.labels) else -1
+        yield f'<nt id="{name}_{item + 1 if item >= 0 else root}" cat={_quote(label)}>\n'
+        for child in below[item]:
             edge = graph.functions[child] or "--"
-            yield f'<edge label={_quoted(edge)} idref="{name}_{child + 1}"/>\n'
+            yield f'<edge label={_quote(edge)} idref="{name}_{child + 1}"/>\n'
         yield "</nt>\n"
     yield "</nonterminals>\n</graph>\n</s>\n"
 
 
-def _quoted(text: str) -> str:
-    """Quote a value; control characters that XML cannot hold become U+FFFD."""
+def _quote(text: str) -> str:
+    """Quote a value; replace control characters that XML cannot hold by U+FFFD."""
     text = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "\ufffd", text)
     return quoteattr(text, {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})
 

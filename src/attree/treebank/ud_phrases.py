@@ -1,28 +1,27 @@
-"""What a Universal Dependencies tree says of a constituency tree of the same sentence.
+"""Derive phrases of a constituency tree from the Universal Dependencies tree of a sentence.
 
-The rule, in four parts. **Which subtrees are phrases** (``dependencies: half``): the words below a
-word and itself are a phrase where they are two or more and adjacent (a projective subtree), once
-punctuation and coordinating conjunctions at its edges are off, but not one of a pair of quotation
-marks, brackets or dashes: ``[the cat]`` of *, and the cat,*. The root's is the whole sentence,
-punctuation too. Left out are the subtrees of words that constituency treebanks attach without a
-node of their own (`_NO_PHRASE`: function words, parts of names and of fixed expressions, numerals)
-and of repairs and ellipses, whose shape is not the phrase's.
+The rules have four parts. **Subtrees that are phrases** (``dependencies: half``): a word and the
+words below it are a phrase if they are two or more and adjacent (a projective subtree), after
+punctuation and coordinating conjunctions at its edges are removed, but not one of a pair of
+quotation marks, brackets or dashes: ``[the cat]`` of *, and the cat,*. The root's phrase is the
+whole sentence with punctuation. No phrases are the subtrees of words that constituency treebanks
+attach without a node of their own (`_NO_PHRASE`: function words, parts of names and of fixed
+expressions, numerals), and of repairs and ellipses, whose phrases have another shape.
 
-**Which phrases are inside subtrees** (``dependencies: inner``): a nominal without its adpositions,
-as nearly all treebanks have it (TIGER and SQUOIA have not), and a nominal predicate with its own
-dependents, without subject and copula, unless it is coordinated. Nothing else is known: the
-subject's sister VP and a first conjunct are phrases in some treebanks.
+**Phrases inside subtrees** (``dependencies: inner``): a nominal without its adpositions, as in
+nearly all treebanks (except TIGER and SQUOIA), and a nominal predicate with its own dependents,
+without subject and copula, unless it is coordinated. Other spans stay unknown: the subject's sister
+VP and a first conjunct are phrases in some treebanks.
 
-**Which spans are none** (with either): two or more neighbouring dependents of a clause's head,
+**Spans that are no phrases** (with either): two or more neighbouring dependents of a clause's head,
 without that head, such as subject and object before a final verb.
 
-Of 781 sentences that Floresta has as phrases and UD_Portuguese-Bosque as dependencies, 93 % of
-these spans are Floresta's phrases too, in either part; they are 46 % and 65 % of its phrases.
+In 781 sentences with phrases in Floresta and dependencies in UD_Portuguese-Bosque, 93 % of the
+derived spans are Floresta's phrases, in either part; they are 46 % and 65 % of its phrases.
 
-**Which label each has**, of the nine of Han et al. (2014), is told by the head's part of speech,
-its relation and its dependents (see `Tree.labels`), and not told (``None``) where treebanks
-disagree: an infinitive under an adposition is a PP in French and an S in English, a second conjunct
-without subject is a VP here and an S there.
+**Labels**, of the nine of Han et al. (2014), follow from the head's part of speech, relation and
+dependents (see `Tree.labels`). The label is ``None`` where treebanks disagree: an infinitive under
+an adposition is a PP in French and an S in English, a second conjunct without subject a VP or an S.
 """
 
 from __future__ import annotations
@@ -44,23 +43,23 @@ _NOMINAL_RELATIONS = frozenset(
 )
 _CORE = frozenset(("nsubj", "obj", "iobj", "expl"))
 _NOUNS = frozenset(("NOUN", "PROPN", "PRON", "NUM", "SYM", "DET"))
-#: Dependents of a clause's head that make no phrase among themselves.
+#: Dependents of a clause's head that form no phrase with each other.
 _OF_CLAUSE = frozenset(
     ("advcl", "advmod", "ccomp", "discourse", "dislocated", "expl", "iobj", "nsubj", "obj", "obl")
 )
 _SUBJECTS = frozenset(("nsubj", "csubj"))
-#: Dependents that make a clause of a nominal, and those that are its own as a predicate.
+#: Dependents that make a clause of a nominal, and dependents within a nominal predicate.
 _CLAUSAL = frozenset(("nsubj", "csubj", "cop"))
 _OF_NOMINALS = frozenset(
     ("acl", "amod", "appos", "case", "compound", "det", "fixed", "flat", "nmod", "nummod")
 )
 _LABELS = {"ADJ": "AJP", "ADV": "AVP"}
-#: Opening mark → closing mark; one that is its own partner opens and closes.
+#: Opening mark → closing mark; some marks both open and close.
 _PAIRS = {
-    one[0]: one[1]
-    for one in ("()", "[]", "{}", "«»", "“”", "‘’", "„“", "「」", "『』", "（）", "《》")
+    pair[0]: pair[1]
+    for pair in ("()", "[]", "{}", "«»", "“”", "‘’", "„“", "「」", "『』", "（）", "《》")
 }
-_PAIRS |= {"``": "''"} | {one: one for one in ('"', "--", "—", "–")}
+_PAIRS |= {"``": "''"} | {mark: mark for mark in ('"', "--", "—", "–")}
 _CLOSING = frozenset(_PAIRS.values())
 
 
@@ -69,10 +68,10 @@ class Words:
     """The words of one sentence.
 
     Attributes:
-        forms, tags: words, and their universal parts of speech.
+        forms, tags: the words, and their universal parts of speech.
         heads: 0-based, -1 for a root.
         relations: to the head, with subtypes.
-        features: as the column has them.
+        features: the column as it is.
     """
 
     forms: list[str] = field(default_factory=list)
@@ -84,7 +83,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A span that is a phrase, the word that heads it, and its label where it is no subtree."""
+    """A span that is a phrase, its head word, and its label if it is no subtree."""
 
     start: int
     end: int
@@ -93,13 +92,13 @@ class Phrase:
 
 
 class Tree:
-    """The shape of a dependency tree, and what it says of phrases.
+    """A dependency tree, and the phrases that it shows.
 
     Attributes:
         words: of the tree.
-        relations: without subtypes.
-        starts, ends, sizes: first word, end and number of words of every word's subtree.
-        below: the dependents of every word.
+        relations: of the words, without subtypes.
+        starts, ends, sizes: first word, end and number of words of each word's subtree.
+        below: the dependents of each word.
     """
 
     def __init__(self, words: Words) -> None:
@@ -115,26 +114,26 @@ class Tree:
                     self._edge[word] = self.relations[head] == "cc"
 
     def phrases(self, *, inner: bool = False) -> list[Phrase]:
-        """Return the phrases that are told, in pre-order; of two with the same words the outer.
+        """Return the phrases of the tree in pre-order; of two with the same words, the outer.
 
         Args:
-            inner: whether phrases inside subtrees are told too.
+            inner: whether to add phrases inside subtrees.
         """
-        told: dict[tuple[int, int], Phrase] = {}
+        phrases: dict[tuple[int, int], Phrase] = {}
         for head, relation in enumerate(self.relations):
             if self.sizes[head] == len(self.relations):
-                told[0, len(self.relations)] = Phrase(0, len(self.relations), head)
+                phrases[0, len(self.relations)] = Phrase(0, len(self.relations), head)
             elif self.sizes[head] > 1 and relation not in _NO_PHRASE and self._is_whole(head):
-                start, end = self._trimmed(self.starts[head], self.ends[head])
+                start, end = self._trim(self.starts[head], self.ends[head])
                 if end - start > 1:
-                    told.setdefault((start, end), Phrase(start, end, head))
+                    phrases.setdefault((start, end), Phrase(start, end, head))
         for head in range(len(self.relations)) if inner else ():
-            for phrase in self._inside(head):
-                told.setdefault((phrase.start, phrase.end), phrase)
-        # without those that cross one before them, as marks that make no clear pairs can do
+            for phrase in self._inner(head):
+                phrases.setdefault((phrase.start, phrase.end), phrase)
+        # leave out phrases that cross an earlier one, which unclear pairs of marks can cause
         kept: list[Phrase] = []
         open_ends: list[int] = []
-        for phrase in sorted(told.values(), key=lambda phrase: (phrase.start, -phrase.end)):
+        for phrase in sorted(phrases.values(), key=lambda phrase: (phrase.start, -phrase.end)):
             while open_ends and open_ends[-1] <= phrase.start:
                 open_ends.pop()
             if not open_ends or phrase.end <= open_ends[-1]:
@@ -143,10 +142,10 @@ class Tree:
         return kept
 
     def no_phrases(self) -> set[tuple[int, int]]:
-        """Return the spans of two or more neighbouring dependents of a clause's head, without it.
+        """Return spans that are no phrases: neighbouring dependents of a clause's head, without it.
 
-        Coordination, auxiliaries, marks and complements that share a subject (``xcomp``) are left
-        open: treebanks group them in several ways.
+        Coordination, auxiliaries, marks and complements that share a subject (``xcomp``) do not
+        count, since treebanks group them in several ways.
         """
         spans: set[tuple[int, int]] = set()
         for head, dependents in enumerate(self.below):
@@ -198,8 +197,8 @@ class Tree:
         """Tell whether the words of a subtree are adjacent."""
         return self.ends[head] - self.starts[head] == self.sizes[head]
 
-    def _trimmed(self, start: int, end: int) -> tuple[int, int]:
-        """Return a span without punctuation and conjunctions at its edges, marks in pairs."""
+    def _trim(self, start: int, end: int) -> tuple[int, int]:
+        """Return a span without punctuation and conjunctions at its edges; keep paired marks."""
         first, last = start, end
         while start < end and self._edge[start]:
             start += 1
@@ -208,28 +207,28 @@ class Tree:
         if start == end or (start == first and end == last):
             return start, end
         forms = self.words.forms
-        lone = _lone(forms[start:end])
+        lone = _missing_partners(forms[start:end])
         end = next((word + 1 for word in range(end, last) if forms[word] in lone), end)
         before = range(start - 1, first - 1, -1)
         return next((word for word in before if forms[word] in lone), start), end
 
-    def _inside(self, head: int) -> Iterator[Phrase]:
-        """Yield the phrases inside the subtree of a nominal: without adposition, as a predicate."""
+    def _inner(self, head: int) -> Iterator[Phrase]:
+        """Yield the phrases inside a nominal's subtree: without adpositions, and as a predicate."""
         if self.words.tags[head] not in _NOUNS | {"ADJ"}:
             return
         names = {self.relations[word] for word in self.below[head]}
-        own_label = _LABELS.get(self.words.tags[head], "NP")
+        label = _LABELS.get(self.words.tags[head], "NP")
         start, end = self.starts[head], self.ends[head]
         if names & _CLAUSAL:
             if "conj" in names:
                 return
-            own = [word for word in self.below[head] if self.relations[word] in _OF_NOMINALS]
-            start = min([head, *(self.starts[word] for word in own)])
-            end = max([head + 1, *(self.ends[word] for word in own)])
-            if end - start != 1 + sum(self.sizes[word] for word in own):
+            dependents = [word for word in self.below[head] if self.relations[word] in _OF_NOMINALS]
+            start = min([head, *(self.starts[word] for word in dependents)])
+            end = max([head + 1, *(self.ends[word] for word in dependents)])
+            if end - start != 1 + sum(self.sizes[word] for word in dependents):
                 return
             if end - start > 1:
-                yield Phrase(start, end, head, "PP" if "case" in names else own_label)
+                yield Phrase(start, end, head, "PP" if "case" in names else label)
         elif not self._is_whole(head) or self.relations[head] in _NO_PHRASE:
             return
         if "case" not in names:
@@ -237,9 +236,9 @@ class Tree:
         cases = [word for word in self.below[head] if self.relations[word] == "case"]
         start = max([start, *(self.ends[word] for word in cases if word < head)])
         end = min([end, *(self.starts[word] for word in cases if word > head)])
-        start, end = self._trimmed(start, end)
+        start, end = self._trim(start, end)
         if start <= head < end and end - start > 1:
-            yield Phrase(start, end, head, own_label)
+            yield Phrase(start, end, head, label)
 
 
 def _verbal(relation: str, below: set[str], *, mark: str, finite: bool) -> str | None:
@@ -249,7 +248,7 @@ def _verbal(relation: str, below: set[str], *, mark: str, finite: bool) -> str |
         relation: the head's, with the subtype.
         below: relations of its dependents, without subtypes.
         mark: the part of speech of its subordinating word, if any.
-        finite: whether the head is, or has a copula.
+        finite: whether the head is finite or has a copula.
     """
     base = relation.partition(":")[0]
     if base in ("root", "ccomp", "csubj", "parataxis") or relation == "acl:relcl":
@@ -265,8 +264,8 @@ def _verbal(relation: str, below: set[str], *, mark: str, finite: bool) -> str |
     return "S" if base in ("advcl", "acl") else None
 
 
-def _lone(forms: Sequence[str]) -> set[str]:
-    """Return the marks that would make a pair with those of a span that have no partner in it."""
+def _missing_partners(forms: Sequence[str]) -> set[str]:
+    """Return the partners of the marks in a span that have no partner in it."""
     open_marks: list[str] = []
     closing: set[str] = set()
     for form in forms:
@@ -276,11 +275,11 @@ def _lone(forms: Sequence[str]) -> set[str]:
             open_marks.append(_PAIRS[form])
         elif form in _CLOSING:
             closing.add(form)
-    return {*open_marks, *(one for one, other in _PAIRS.items() if other in closing)}
+    return {*open_marks, *(mark for mark, partner in _PAIRS.items() if partner in closing)}
 
 
 def extents(heads: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return the first word, the end and the number of words of every word's subtree."""
+    """Return the first word, the end and the number of words of each word's subtree."""
     starts = list(range(len(heads)))
     ends = [word + 1 for word in starts]
     sizes = [1] * len(heads)

@@ -1,1 +1,1 @@
-"""Trees: many as flat arrays, one to look at, what is known of them."""
+"""Trees: many as flat arrays, one for users, and constraints on them."""

@@ -1,4 +1,4 @@
-"""What is known of a tree before its sentence is parsed: spans that are phrases, or are not."""
+"""Constrain trees before their sentences are parsed: spans that are phrases, or are not."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-#: What stands in place of a label where a tree is half known: a phrase whose label is not known, a
-#: span that is no phrase, a span of which all phrases inside are given.
+#: Marks in place of labels of half-known trees: a phrase whose label is not known, a span that is
+#: no phrase, a span inside which all phrases are given.
 UNKNOWN, NO_PHRASE, COMPLETE = MARKS = ("?", "!", "=")
 
-#: Added to the score of a span that a tree should avoid, and of one that it cannot have beside the
-#: required ones: far beyond any score of a tree, so that avoiding comes first.
+#: Added to the score of a forbidden span, and of a span that crosses a required one: far beyond any
+#: score of a tree, so that constraints come first.
 AVOIDED, CROSSED = -1e6, -1e10
 
-#: Words of a region in which all phrases are given, and of all regions of one sentence.
+#: The most words of a region in which all phrases are given, and of all regions of a sentence.
 LONGEST, _LONGEST_ALL = 300, 3_000
 
 _UNDO = "undo one of the two"
@@ -34,50 +34,50 @@ _UNDO = "undo one of the two"
 class Constraints:
     """Spans that a tree must have, and spans that it must not have.
 
-    Several labels of one span are a unary chain, the upper first. A span of one word can be
-    required or forbidden too: it has an effect where trees have labels.
+    Several labels of one span are a unary chain, the upper first. Spans of one word can be required
+    or forbidden too; this has an effect on labelled trees.
 
     Attributes:
-        required: start, end, label of each phrase; None where the label is not known.
-        forbidden: start, end of each span that is no phrase.
+        required: start, end and label of each phrase; the label is None if it is not known.
+        forbidden: start and end of each span that is no phrase.
 
     Raises:
-        AttreeError: two required spans cross, a span is both required and forbidden, is empty, or
-            has a label and is said to have an unknown one.
+        AttreeError: two required spans cross, or a span is both required and forbidden, is empty,
+            or has both a label and an unknown one.
     """
 
     required: tuple[tuple[int, int, str | None], ...] = ()
     forbidden: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check all that can be checked without the sentence."""
+        """Check the constraints, apart from the sentence."""
         spans = [(start, end) for start, end, _ in self.required]
         for start, end in (*spans, *self.forbidden):
             if not 0 <= start < end:
-                problem = f"{_named((start, end))} is no span"
+                problem = f"{_name((start, end))} is no span"
                 raise AttreeError("not-a-span", problem, fix="give start < end")
         if any(label is not None and not label.strip() for _, _, label in self.required):
             raise AttreeError("empty-label", "a label is empty", fix="name it, or leave it unknown")
-        both = set(spans) & set(self.forbidden)
-        if both:
-            problem = f"{_named(min(both))} is both required and forbidden"
+        shared = set(spans) & set(self.forbidden)
+        if shared:
+            problem = f"{_name(min(shared))} is both required and forbidden"
             raise AttreeError("contradiction", problem, fix=_UNDO)
         for span, labels in self.chains().items():
             if None in labels and len(labels) > 1:
                 label = labels[labels[0] is None]
-                problem = f"{_named(span)} has the label {label} and an unknown one"
+                problem = f"{_name(span)} has the label {label} and an unknown one"
                 raise AttreeError("contradiction", problem, fix=_UNDO)
-        crossed = _crossed(spans)
+        crossed = _find_crossing(spans)
         if crossed is not None:
-            problem = f"{_named(crossed[0])} and {_named(crossed[1])} are required, and cross"
+            problem = f"{_name(crossed[0])} and {_name(crossed[1])} are required, and cross"
             raise AttreeError("crossing-spans", problem, fix=_UNDO)
 
     @classmethod
     def of_marks(cls, spans: Iterable[tuple[int, int, str]]) -> Constraints:
-        """Return what the brackets of a half-known tree say.
+        """Return the constraints of the brackets of a half-known tree.
 
         Args:
-            spans: start, end, label, of which :data:`MARKS` have a meaning of their own.
+            spans: start, end and label, or a mark in :data:`MARKS`.
 
         Raises:
             AttreeError: they contradict each other.
@@ -92,10 +92,10 @@ class Constraints:
                 forbidden[start, end] = None
             else:
                 required.append((start, end, None if label == UNKNOWN else label))
-        taken = {(start, end) for start, end, _ in required}
+        phrases = {(start, end) for start, end, _ in required}
         for start, end in _outermost(regions):
             inside = ((i, j) for i in range(start, end) for j in range(i + 1, end + 1))
-            left = (span for span in inside if span not in taken and span != (start, end))
+            left = (span for span in inside if span not in phrases and span != (start, end))
             forbidden |= dict.fromkeys(left)
         return cls(tuple(required), tuple(forbidden))
 
@@ -103,7 +103,7 @@ class Constraints:
     def of_tree(
         cls, n_words: int, spans: Iterable[tuple[int, int, str]], *, half: bool
     ) -> Constraints:
-        """Return what a tree says: all of it, or what the marks of a half-known one say.
+        """Return the constraints of a whole tree, or with ``half`` of a half-known one.
 
         Raises:
             AttreeError: its spans contradict each other.
@@ -112,11 +112,11 @@ class Constraints:
         return cls.of_marks([*whole, *spans])
 
     def __bool__(self) -> bool:
-        """Tell whether anything is known."""
+        """Tell whether there is any constraint."""
         return bool(self.required or self.forbidden)
 
     def chains(self) -> dict[Span, list[str | None]]:
-        """Return the labels of each required span, the upper first; ``[None]``: not known."""
+        """Return the labels of each required span, the upper first; ``[None]`` if not known."""
         labels_of: dict[Span, list[str | None]] = {}
         for start, end, label in self.required:
             labels = labels_of.setdefault((start, end), [])
@@ -125,21 +125,21 @@ class Constraints:
         return labels_of
 
     def check(self, n_words: int) -> None:
-        """Refuse what cannot be in a sentence of ``n_words``.
+        """Refuse constraints that a sentence of ``n_words`` cannot meet.
 
         Raises:
-            AttreeError: a span outside the sentence, or a whole sentence that is no phrase.
+            AttreeError: a span is outside the sentence, or the whole sentence is forbidden.
         """
         for start, end in (*self.chains(), *self.forbidden):
             if end > n_words:
-                problem = f"{_named((start, end))} is outside a sentence of {n_words} words"
+                problem = f"{_name((start, end))} is outside a sentence of {n_words} words"
                 raise AttreeError("span-outside", problem, fix="leave it out")
         if (0, n_words) in self.forbidden:
-            problem = f"{_named((0, n_words))} is the whole sentence, and is always a phrase"
+            problem = f"{_name((0, n_words))} is the whole sentence, and is always a phrase"
             raise AttreeError("whole-sentence", problem, fix="leave it out")
 
     def crossed(self, n_words: int) -> NDArray[np.bool_]:
-        """(n + 1, n + 1) bool: the spans that cross a required one.
+        """Return the spans that cross a required one: (n + 1, n + 1) bool.
 
         Raises:
             AttreeError: as :meth:`check`.
@@ -148,7 +148,7 @@ class Constraints:
         return crossing(list(self.chains()), n_words + 1)
 
     def allowed(self, n_words: int) -> NDArray[np.bool_]:
-        """(n + 1, n + 1) bool: the spans that cross no required one and are not forbidden.
+        """Return the spans neither forbidden nor crossing a required one: (n + 1, n + 1) bool.
 
         Raises:
             AttreeError: as :meth:`check`.
@@ -158,10 +158,10 @@ class Constraints:
         return allowed
 
     def penalties(self, n_words: int) -> NDArray[np.float64]:
-        """(n + 1, n + 1): what to add to span scores, so that the best tree keeps to these.
+        """Return penalties to add to span scores, so that the best tree obeys: (n + 1, n + 1).
 
-        A forbidden span is in the best tree only where no binary tree can be without: of three
-        words, for one, either the first two are a span or the last two.
+        The best tree has a forbidden span only if no binary tree is without one: in three words,
+        for example, either the first two are a span or the last two.
         """
         import numpy as np
 
@@ -170,7 +170,7 @@ class Constraints:
         return penalties
 
 
-#: Position of a sentence → what is known of its tree. Sentences that are not in it are unknown.
+#: Row of a sentence → constraints on its tree. Nothing is known of the other sentences.
 Known = Mapping[int, Constraints]
 NOTHING_KNOWN: Known = MappingProxyType({})
 
@@ -180,12 +180,12 @@ def paired(
     constraints: Iterable[Constraints | None] | None,
     words: Callable[[str | Sequence[str]], list[str]],
 ) -> Iterator[tuple[list[str], Constraints | None]]:
-    """Yield the words of each sentence and what is known of its tree.
+    """Yield the words of each sentence and the constraints on its tree.
 
     Args:
         sentences: texts, or lists of words.
-        constraints: of each sentence; None where nothing is known.
-        words: gives those of a sentence.
+        constraints: of each sentence, None where nothing is known.
+        words: splits a sentence into words.
 
     Raises:
         AttreeError: there are not as many constraints as sentences, a span lies outside its
@@ -206,18 +206,18 @@ def paired(
             try:
                 known.check(len(split))
             except AttreeError as error:
-                raise error.but(problem=f"sentence {number}: {error.problem}") from None
+                raise error.replace(problem=f"sentence {number}: {error.problem}") from None
         yield split, known
 
 
 def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np.bool_]:
-    """(side, side) bool: True for spans that cross one of ``spans``."""
+    """Return which spans cross one of ``spans``: (side, side) bool."""
     import numpy as np
 
     pairs = np.asarray(spans, np.int64).reshape(-1, 2)
     start, end = pairs[:, :1], pairs[:, 1:]
     boundary = np.arange(side)
-    # in floats, since only their products are fast
+    # floats, since only float matrix products are fast
     inside = ((start < boundary) & (boundary < end)).astype(np.float32)
     before, after = (boundary < start).astype(np.float32), (boundary > end).astype(np.float32)
     # a crossing span begins before a bracket and ends inside it, or begins inside and ends after
@@ -226,10 +226,10 @@ def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np
 
 
 def _outermost(regions: Iterable[Span]) -> list[Span]:
-    """Return the regions that are in no other one.
+    """Return the regions that lie in no other region.
 
     Raises:
-        AttreeError: one is so long, or all of them are, that their spans would fill the memory.
+        AttreeError: one of them, or all together, are so long that their spans would fill memory.
     """
     outermost: list[Span] = []
     for start, end in sorted(regions, key=lambda region: (region[0], -region[1])):
@@ -245,7 +245,7 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
     return outermost
 
 
-def _crossed(spans: Iterable[Span]) -> tuple[Span, Span] | None:
+def _find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
     """Return two spans that cross, if any do."""
     open_spans: list[Span] = []
     for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):
@@ -265,5 +265,5 @@ def _columns(spans: Iterable[Span]) -> tuple[NDArray[np.int64], NDArray[np.int64
     return pairs[:, 0], pairs[:, 1]
 
 
-def _named(span: Span) -> str:
+def _name(span: Span) -> str:
     return f"span [{span[0]}, {span[1]})"

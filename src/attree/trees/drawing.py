@@ -1,4 +1,4 @@
-"""Trees drawn with lines on a terminal: upright, or on their side where that does not fit.
+"""Draw trees with lines on a terminal: upright, or sideways if that does not fit.
 
 NLTK draws trees too, but importing it takes as long as parsing the sentence.
 """
@@ -36,10 +36,10 @@ class DrawnNode:
 def nested(
     n_words: int, spans: Sequence[tuple[int, int]], labels: Sequence[str] | None
 ) -> DrawnNode:
-    """Return the root of a tree given by its spans in pre-order; a root is added if none is whole.
+    """Return the root of a tree given by its spans in pre-order; add a root if none is whole.
 
     Args:
-        n_words: of the sentence, one at the least.
+        n_words: of the sentence, at least one.
         spans: half-open word intervals.
         labels: of the spans, or None.
     """
@@ -61,9 +61,9 @@ def nested(
 
 
 def draw(root: DrawnNode, words: Sequence[str], room: int) -> str:
-    """Draw a tree over its words in at most ``room`` columns, if it can be.
+    """Draw a tree over its words, in at most ``room`` columns if possible.
 
-    Control characters in words and labels are shown, and never reach the terminal.
+    Control characters in words and labels are escaped.
     """
     shown = [safe(word) for word in words]
     upright = _upright(root, shown, room)
@@ -71,7 +71,7 @@ def draw(root: DrawnNode, words: Sequence[str], room: int) -> str:
 
 
 def _upright(root: DrawnNode, words: Sequence[str], room: int) -> str | None:
-    """Draw a node above its children, the words in one line; None where there is no room."""
+    """Draw nodes above their children, the words in one line; None if there is no room."""
     nodes = root.post_order()
     widest = max(width(safe(node.label)) for node in nodes)
     columns = [max(width(word), widest) for word in words]
@@ -89,30 +89,30 @@ def _upright(root: DrawnNode, words: Sequence[str], room: int) -> str | None:
 
 
 class _Canvas:
-    """Rows of characters above the words: of each level its labels, if any, then its lines."""
+    """Rows of characters above the words: for each level its labels, if any, then its lines."""
 
     def __init__(self, nodes: Sequence[DrawnNode], columns: Sequence[int], rows_each: int) -> None:
         self.rows_each = rows_each
-        self._words, at = [], 0
-        for taken in columns:
-            self._words.append(at + (taken - 1) // 2)
-            at += taken + 1
-        self._places: dict[int, tuple[int, int]] = {}
+        self._words, column = [], 0
+        for size in columns:
+            self._words.append(column + (size - 1) // 2)
+            column += size + 1
+        self._positions: dict[int, tuple[int, int]] = {}
         for node in nodes:
-            below = [self._place(child) for child in node.children]
+            below = [self._position(child) for child in node.children]
             middle = (below[0][0] + below[-1][0]) // 2
-            self._places[id(node)] = middle, 1 + max(level for _, level in below)
-        self._top = self._places[id(nodes[-1])][1]
-        self.cells = [[" "] * at for _ in range(rows_each * self._top)]
+            self._positions[id(node)] = middle, 1 + max(level for _, level in below)
+        self._top = self._positions[id(nodes[-1])][1]
+        self.cells = [[" "] * column for _ in range(rows_each * self._top)]
 
-    def _place(self, child: DrawnNode | int) -> tuple[int, int]:
+    def _position(self, child: DrawnNode | int) -> tuple[int, int]:
         """Return the column of a node or word, and its level above the words."""
-        return (self._words[child], 0) if isinstance(child, int) else self._places[id(child)]
+        return (self._words[child], 0) if isinstance(child, int) else self._positions[id(child)]
 
     def add(self, node: DrawnNode) -> None:
-        """Draw a node's label, the line over its children, and those down to them."""
-        middle, level = self._place(node)
-        below = [self._place(child) for child in node.children]
+        """Draw a node's label, the line over its children, and the lines down to them."""
+        middle, level = self._position(node)
+        below = [self._position(child) for child in node.children]
         last = self.rows_each * (self._top - level + 1) - 1
         if self.rows_each > 1:
             label = safe(node.label)
@@ -131,9 +131,9 @@ class _Canvas:
 
 
 def _sideways(root: DrawnNode, words: Sequence[str]) -> str:
-    """Draw a word a line, a column a level: the first child continues its parent's line."""
+    """Draw each word on a line; the first child continues its parent's line."""
     lines: list[str] = []
-    # what is drawn before a node, and below that
+    # node, the text before it on its line, and on the lines below
     todo: list[tuple[DrawnNode | int, str, str]] = [(root, "", "")]
     while todo:
         node, before, below = todo.pop()

@@ -1,4 +1,4 @@
-"""Trees by sentence number, and what became of each sentence: gold trees and parses alike."""
+"""Keep gold trees or parses with the number and the status of each sentence."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from attree.base.schemas import (
 )
 from attree.trees.trees import Trees
 
-#: What becomes of a sentence that the encoder cannot take → its status. ``error`` refuses it before
-#: it comes to parses.
+#: Policy for sentences too long for the encoder → their status. ``error`` refuses them earlier.
 POLICIES = {"right_branching": FALLBACK, "skip": SKIPPED, "error": FALLBACK}
 
 
@@ -37,7 +36,7 @@ class Parses:
 
     Attributes:
         sentence: int32 (sentences,), their numbers in the treebank.
-        trees: of each.
+        trees: of the sentences.
         status: str (sentences,): ``ok``, ``right_branching`` or ``skipped`` (see `schemas`); gold
             trees are all ``ok``.
     """
@@ -48,20 +47,20 @@ class Parses:
 
     @classmethod
     def all_ok(cls, sentence: NDArray[np.int32], trees: Trees) -> Parses:
-        """Return parses of which none failed."""
+        """Return parses that are all ``ok``."""
         return cls(sentence, trees, np.full(len(trees), OK))
 
     @classmethod
     def with_policy(
         cls, sentence: NDArray[np.int32], trees: Trees, parsed: NDArray[np.bool_], policy: str
     ) -> Parses:
-        """Return parses in which the sentences that were not parsed have what a policy gives.
+        """Return parses in which a policy decides on sentences that were not parsed.
 
         Args:
             sentence: (sentences,), their numbers.
-            trees: right-branching ones of the sentences that were not parsed.
-            parsed: (sentences,), which were.
-            policy: a key of :data:`POLICIES`; ``skip`` leaves the others without spans.
+            trees: of all sentences; right-branching for those that were not parsed.
+            parsed: bool (sentences,), which were parsed.
+            policy: a key of :data:`POLICIES`; ``skip`` removes the spans of the others.
         """
         status = POLICIES[policy]
         if status == SKIPPED:
@@ -83,7 +82,7 @@ class Parses:
         return cls(parses["sentence"].to_numpy(), trees, status).sorted()
 
     def table(self) -> pa.Table:
-        """Return a ``schemas.PARSES_SCHEMA`` table in this order; with labels and tags if any."""
+        """Return a ``schemas.PARSES_SCHEMA`` table in this order, with labels and tags if any."""
         trees, offsets = self.trees, pa.array(self.trees.offsets, pa.int32())
         labels, tags = named_arrays(trees)
         columns = [
@@ -116,7 +115,7 @@ class Parses:
         return Parses(self.sentence[rows], self.trees.take(rows), self.status[rows])
 
     def sorted(self) -> Parses:
-        """Return the same sentences by number."""
+        """Return the same sentences, sorted by number."""
         order = np.argsort(self.sentence, kind="stable")
         return self if np.array_equal(order, np.arange(order.size)) else self.take(order)
 
@@ -128,30 +127,30 @@ def write_parsed(
     *,
     code: Sequence[str],
     settings: Any,
-    **about: Any,
+    **more: Any,
 ) -> None:
-    """Write a table that was made of sentences by parsing them.
+    """Write a table of parsed sentences.
 
     Args:
-        path: where to.
-        table: the parses, or what else is known of the sentences.
+        path: of the output.
+        table: of the parses, or of other results of parsing.
         sentences: metadata of the sentences' table.
         code: the modules that decided the trees.
         settings: of the parser.
-        about: further metadata.
+        more: further metadata.
     """
     made = provenance(code=code, settings=settings, treebank=sentences.get("provenance"))
-    own = {key: sentences.get(key) for key in ("language", "split")}
-    metadata = {**own, **about, "provenance": made}
+    origin = {key: sentences.get(key) for key in ("language", "split")}
+    metadata = {**origin, **more, "provenance": made}
     write_table(path, table, schema=table.schema, metadata=metadata)
 
 
 def named_arrays(trees: Trees) -> tuple[pa.Array | None, pa.Array | None]:
     """Return the labels of all spans and the tags of all words, None where there are none."""
-    both = (trees.labels, trees.label_names), (trees.tags, trees.tag_names)
+    arrays = (trees.labels, trees.label_names), (trees.tags, trees.tag_names)
     labels, tags = (
         None if codes is None else pa.array(names, pa.string()).take(pa.array(codes))
-        for codes, names in both
+        for codes, names in arrays
     )
     return labels, tags
 

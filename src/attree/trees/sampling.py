@@ -1,4 +1,4 @@
-"""Sampling trees of a treebank, and keeping those trained on apart from those evaluated."""
+"""Sample trees of a treebank, and keep training trees apart from evaluated ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attree.base.text import unescape
 def draw(
     candidates: ArrayLike, count: int, seed: int, *, apart_from: Iterable[int] = ()
 ) -> NDArray[Any]:
-    """Draw numbers without replacement, all where there are fewer.
+    """Draw at most ``count`` numbers without replacement.
 
     Draws of one seed are nested: the first ten of 80 are the draw of ten.
 
@@ -38,31 +38,31 @@ def draw_trees(
     """Draw trees of three words or more: rows of a SENTENCES table.
 
     Args:
-        table: where from.
+        table: of the treebank.
         trees: how many; ``None`` takes all, in their order.
         seed: of the draw.
         apart_from: rows that must not be drawn.
 
     Raises:
-        AttreeError: fewer trees than asked for, or none of three words.
+        AttreeError: there are fewer trees than ``trees``, or none of three words.
     """
-    taken = set(apart_from)
-    usable = usable_trees(table, apart_from=taken)
+    excluded = set(apart_from)
+    usable = usable_trees(table, apart_from=excluded)
     if trees is None:
         return usable
     if not 0 < trees <= len(usable):
         problem = f"{trees} trees were asked for, there are {len(usable)} of three words and more"
         raise AttreeError("too-few-trees", problem, fix="ask for fewer, or take all")
-    # of all sentences, so that those set apart change no other tree of a draw
-    rows: list[int] = draw(usable_trees(table), trees, seed=seed, apart_from=taken).tolist()
+    # drawn from all sentences, so that ``apart_from`` changes no other tree of a draw
+    rows: list[int] = draw(usable_trees(table), trees, seed=seed, apart_from=excluded).tolist()
     return rows
 
 
 def usable_trees(table: pa.Table, *, apart_from: Iterable[int] = ()) -> list[int]:
-    """Return the rows of a SENTENCES table that trees are drawn from: those of three words or more.
+    """Return the rows of a SENTENCES table with three words or more, from which trees are drawn.
 
     Args:
-        table: where from.
+        table: of the treebank.
         apart_from: rows that are left out.
 
     Raises:
@@ -81,7 +81,7 @@ def by_id(table: pa.Table, ids: Sequence[int]) -> list[int]:
     """Return the rows of the sentences numbered ``ids``.
 
     Raises:
-        AttreeError: a number that the table does not have, or one named twice.
+        AttreeError: the table lacks a number, or a number occurs twice.
     """
     row_of = {number: row for row, number in enumerate(table.column("sentence").to_pylist())}
     unknown = [number for number in ids if number not in row_of]
@@ -95,10 +95,10 @@ def by_id(table: pa.Table, ids: Sequence[int]) -> list[int]:
 
 
 def fingerprints(sentences: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
-    """64-bit hashes of sentences' words, by which the same sentence is known again.
+    """Return 64-bit hashes of sentences' words, to recognise the same sentence.
 
-    Words without a letter or a digit do not count where there are others: a sentence is the same
-    with its punctuation and without.
+    Words without a letter or digit do not count if there are others: a sentence is the same with
+    and without its punctuation.
     """
     hashes = []
     for words in sentences:
@@ -109,18 +109,18 @@ def fingerprints(sentences: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
 
 
 def shared_rows(words: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> list[int]:
-    """Return the places of those sentences whose words another sentence of ``others`` has."""
-    known = fingerprints(others)
-    rows: list[int] = np.flatnonzero(np.isin(fingerprints(words), known)).tolist()
+    """Return the rows of ``words`` whose sentence is in ``others`` too."""
+    hashes = fingerprints(others)
+    rows: list[int] = np.flatnonzero(np.isin(fingerprints(words), hashes)).tolist()
     return rows
 
 
 def refuse_overlap(
     trained: NDArray[np.uint64], evaluated: Iterable[Sequence[str]], *, allow: bool
 ) -> int:
-    """Count sentences to be evaluated that were trained on, and refuse them unless allowed.
+    """Count the evaluated sentences that were trained on; refuse them unless allowed.
 
-    Sentences are the same if their words are, so a copy in another file is found too.
+    Sentences are compared by their words, so a copy in another file counts too.
 
     Raises:
         AttreeError: there are some and ``allow`` is false.

@@ -1,4 +1,4 @@
-"""One sentence's tree: its words and spans, as brackets, as an NLTK tree, or drawn."""
+"""Represent one sentence's tree; write it in brackets, as an NLTK tree, or draw it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Tree:
 
     Attributes:
         words: of the sentence.
-        spans: half-open word intervals of its nodes in pre-order; words are no spans, unless a
-            labelled phrase is one word long.
+        spans: half-open word intervals of its nodes in pre-order; only labelled trees have spans
+            of one word.
         labels: of the spans, or None for an unlabelled tree.
         tags: of the words, or None.
         span_scores: of the spans, or None.
         status: ``ok``, ``too_long`` (for the encoder) or ``failed`` (the encoder's numbers are not
-            finite); the latter two are branched right instead.
+            finite); trees of the latter two are right-branching.
         marginals: of the spans, the probability of each under the parser's distribution over trees;
             None where it has none (see :meth:`attree.parsers.parser.Chart.marginals`).
     """
@@ -43,7 +43,7 @@ class Tree:
 
     @property
     def score(self) -> float | None:
-        """Mean of the spans' scores: how sure the parser is, None where there is nothing to score.
+        """Mean of the spans' scores: how sure the parser is; None without scores.
 
         Scores of one parser can be compared, those of two parsers cannot.
         """
@@ -54,15 +54,15 @@ class Tree:
         """Return the tree on one line.
 
         Every word has a tag, ``(S (NP (X the) (X cat)) …)``, as EVALB, Tregex and readers of
-        treebanks expect: where there are no labels or no tags, ``X``. Round brackets of words and
-        labels are written ``-LRB-`` and ``-RRB-``, spaces of labels ``_``; no words are ``()``.
+        treebanks expect; missing labels and tags are ``X``. Round brackets in words and labels are
+        written ``-LRB-`` and ``-RRB-``, spaces in labels ``_``; a tree without words is ``()``.
         """
         return bracketed(self.words, self.spans, self.labels, self.tags)
 
     def to_nltk(self) -> Any:
-        """Return an ``nltk.Tree``; its leaves are the words as they are.
+        """Return an ``nltk.Tree``; its leaves are the unchanged words.
 
-        Words have tags, ``X`` where there are none, but in a tree without labels and tags.
+        Words have tags, ``X`` if missing, unless the tree has neither labels nor tags.
         """
         from nltk import Tree as NltkTree
 
@@ -79,9 +79,9 @@ class Tree:
         return made[id(root)]
 
     def __str__(self) -> str:
-        """Draw the tree with lines, upright where that fits the terminal, else on its side.
+        """Draw the tree with lines, upright if that fits the terminal, else sideways.
 
-        Control characters of words are shown, and never reach the terminal.
+        Control characters in words are escaped.
         """
         if not self.spans:
             return " ".join(map(safe, self.words)) or "()"
@@ -96,19 +96,19 @@ class Tree:
         return drawn
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 @lru_cache(maxsize=1024)
 def _symbol(label: str) -> str:
-    """Return a label as readers of brackets take it: one word without brackets."""
-    return _escaped("_".join(label.split())) or NO_LABEL
+    """Return a label for brackets: one word without brackets."""
+    return _escape("_".join(label.split())) or NO_LABEL
 
 
 def leaf(word: str, tag: str) -> str:
     """Return a word under its tag in brackets, as :meth:`Tree.brackets` writes them."""
-    return f"({_symbol(tag)} {_escaped(word)})"
+    return f"({_symbol(tag)} {_escape(word)})"
 
 
 def bracketed(
@@ -123,8 +123,8 @@ def bracketed(
     tokens = list(map(leaf, words, tags or (NO_LABEL,) * len(words)))
     opening, closing = [""] * len(tokens), [0] * (len(tokens) + 1)
     whole = False
-    for place, (start, end) in enumerate(spans):
-        opening[start] += f"({NO_LABEL if labels is None else _symbol(labels[place])} "
+    for number, (start, end) in enumerate(spans):
+        opening[start] += f"({NO_LABEL if labels is None else _symbol(labels[number])} "
         closing[end] += 1
         whole = whole or end - start == len(tokens)
     if not whole:

@@ -1,8 +1,7 @@
-"""Trees of many sentences as flat arrays: what decoders return and every later stage reads.
+"""Represent the trees of many sentences as flat arrays, from decoders to later stages.
 
 A tree is the spans of its nodes, half-open word intervals ``[start, end)``. It need not be binary,
-and its nodes may have labels and scores. :class:`~.tree.Tree` is one sentence's tree as people
-want it.
+and its nodes may have labels and scores. :class:`~.tree.Tree` is one sentence's tree for users.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ class Trees:
         scores: float64 (spans,), the parser's score of each span, or None.
         marginals: float64 (spans,), the probability of each span under the parser's distribution
             over trees, NaN in trees that it did not make; None where it has no distribution.
-        tags: int32 (words,), of the words of all trees, codes into ``tag_names``, or None.
-        tag_names: what they mean.
+        tags: int32 (words,), codes into ``tag_names`` for the words of all trees, or None.
+        tag_names: what the codes mean.
     """
 
     n_words: NDArray[np.int64]
@@ -64,7 +63,7 @@ class Trees:
     tag_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Freeze the arrays, and check that their sizes belong together."""
+        """Freeze the arrays, and check that their sizes agree."""
         n_spans = self.starts.size
         if self.offsets.size != self.n_words.size + 1 or self.offsets[-1] != n_spans:
             raise ValueError(f"offsets of {self.n_words.size} trees end at {n_spans} spans")
@@ -93,17 +92,17 @@ class Trees:
         spans: Sequence[Iterable[tuple[int, int]]],
         labels: Sequence[Sequence[str]] | None = None,
     ) -> Trees:
-        """Return trees of lists of spans, each in pre-order, with their labels where given."""
+        """Return trees of lists of spans in pre-order, with their labels if given."""
         flat = [tuple(span) for tree in spans for span in tree]
         lengths = [len(list(tree)) for tree in spans]
         pairs = np.array(flat, np.int32).reshape(-1, 2)
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
         made = cls(np.array(n_words, np.int64), offsets, pairs[:, 0], pairs[:, 1])
-        return made if labels is None else made.labelled([x for one in labels for x in one])
+        return made if labels is None else made.labelled([x for tree in labels for x in tree])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Trees]) -> Trees:
-        """Return the trees of all parts, in their order; with what all of them have."""
+        """Return the trees of all parts in order, with the attributes that all parts have."""
         if not parts:
             return cls.binary([], np.empty(0, np.int32), np.empty(0, np.int32))
         ends = np.cumsum([part.starts.size for part in parts])
@@ -111,8 +110,8 @@ class Trees:
             part.offsets[1:] + end - part.starts.size for part, end in zip(parts, ends, strict=True)
         ]
         columns = {name: [getattr(part, name) for part in parts] for name in _ALWAYS + _NUMBERS}
-        labels, names = _in_shared_codes([(part.labels, part.label_names) for part in parts])
-        tags, tag_names = _in_shared_codes([(part.tags, part.tag_names) for part in parts])
+        labels, names = _recode([(part.labels, part.label_names) for part in parts])
+        tags, tag_names = _recode([(part.tags, part.tag_names) for part in parts])
         return cls(
             np.concatenate([part.n_words for part in parts]),
             np.concatenate([np.zeros(1, np.int64), *shifted]),
@@ -161,20 +160,20 @@ class Trees:
 
     def label_of_each(self) -> list[str] | None:
         """Return the label of every span, None for unlabelled trees."""
-        return _named(self.labels, self.label_names)
+        return _decode(self.labels, self.label_names)
 
     def tag_of_each(self) -> list[str] | None:
         """Return the tag of every word of all trees, None for trees without tags."""
-        return _named(self.tags, self.tag_names)
+        return _decode(self.tags, self.tag_names)
 
     def labelled(self, labels: Sequence[str]) -> Trees:
         """Return the same trees with a label on every span."""
-        codes, names = _coded(labels)
+        codes, names = _encode(labels)
         return replace(self, labels=codes, label_names=names)
 
     def tagged(self, tags: Sequence[str]) -> Trees:
         """Return the same trees with a tag on every word."""
-        codes, names = _coded(tags)
+        codes, names = _encode(tags)
         return replace(self, tags=codes, tag_names=names)
 
     def take(self, rows: ArrayLike) -> Trees:
@@ -190,14 +189,14 @@ class Trees:
         return self._of_spans(np.flatnonzero(spans), offsets=before[self.offsets])
 
     def _of_spans(self, spans: NDArray[np.int64], **others: Any) -> Trees:
-        """Return trees of the spans at some positions, with ``others`` in place of attributes."""
+        """Return trees with the spans at some positions; ``others`` replace attributes."""
         for name in _OF_SPANS:
             values = getattr(self, name)
             others[name] = None if values is None else values[spans]
         return replace(self, **others)
 
     def replaced(self, others: Mapping[int, Trees]) -> Trees:
-        """Return the same trees but for those at some places, each one tree instead."""
+        """Replace the trees at some rows by one tree each."""
         if not others:
             return self
         order = np.arange(len(self))
@@ -205,18 +204,18 @@ class Trees:
         return Trees.concatenate([self, *others.values()]).take(order)
 
     def mean_scores(self) -> NDArray[np.float32]:
-        """float32 (trees,), the mean score of each tree's spans, NaN of a tree without any."""
+        """Return the mean score of each tree's spans, NaN without spans: float32 (trees,)."""
         if self.scores is None:
             return np.full(len(self), np.nan, np.float32)
         means = np.full(len(self), np.nan)
-        some = np.flatnonzero(self.n_spans)
-        if some.size:
-            sums = np.add.reduceat(self.scores, self.offsets[some])
-            means[some] = sums / self.n_spans[some]
+        nonempty = np.flatnonzero(self.n_spans)
+        if nonempty.size:
+            sums = np.add.reduceat(self.scores, self.offsets[nonempty])
+            means[nonempty] = sums / self.n_spans[nonempty]
         return means.astype(np.float32)
 
     def of(self, place: int, words: Sequence[str] | None = None, **more: Any) -> Tree:
-        """Return one tree; without ``words`` they are called ``w0``, ``w1`` and so on.
+        """Return one tree; its words are ``w0``, ``w1`` and so on if not given.
 
         Args:
             place: which tree.
@@ -243,11 +242,11 @@ class Trees:
 
     def each(self, words: Iterable[Sequence[str]]) -> Iterator[Tree]:
         """Yield every tree over its sentence's words."""
-        for place, sentence in enumerate(words):
-            yield self.of(place, sentence)
+        for row, sentence in enumerate(words):
+            yield self.of(row, sentence)
 
     def bracketed(self, words: Iterable[Sequence[str]]) -> list[str]:
-        """Return every tree on one line, as :meth:`attree.trees.tree.Tree.brackets` has it."""
+        """Return every tree on one line, see :meth:`attree.trees.tree.Tree.brackets`."""
         return [tree.brackets() for tree in self.each(words)]
 
     def to_nltk(self, words: Iterable[Sequence[str]]) -> list[Any]:
@@ -255,21 +254,21 @@ class Trees:
         return [tree.to_nltk() for tree in self.each(words)]
 
 
-def _coded(names: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+def _encode(names: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Return a number for each name, and what the numbers mean."""
     distinct = tuple(dict.fromkeys(names))
-    code = {name: place for place, name in enumerate(distinct)}
+    code = {name: number for number, name in enumerate(distinct)}
     return np.array([code[name] for name in names], np.int32), distinct
 
 
-def _named(codes: NDArray[np.int32] | None, names: tuple[str, ...]) -> list[str] | None:
+def _decode(codes: NDArray[np.int32] | None, names: tuple[str, ...]) -> list[str] | None:
     return None if codes is None else [names[code] for code in codes.tolist()]
 
 
-def _in_shared_codes(
+def _recode(
     parts: Sequence[tuple[NDArray[np.int32] | None, tuple[str, ...]]],
 ) -> tuple[NDArray[np.int32] | None, tuple[str, ...]]:
-    """Return the codes of all parts, and what they mean now; none where a part has none."""
+    """Recode the parts with shared names; return codes and names, or None if a part has none."""
     shared = tuple(dict.fromkeys(name for _, names in parts for name in names))
     code_of = {name: code for code, name in enumerate(shared)}
     recoded = []
@@ -283,7 +282,7 @@ def _in_shared_codes(
 def _runs(
     offsets: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where the runs of ``rows`` begin once they follow each other, and their places."""
+    """Return offsets of the runs of ``rows`` put together, and their positions in the original."""
     lengths = np.diff(offsets)[rows]
     after = np.concatenate(([0], np.cumsum(lengths)))
     return after, np.arange(after[-1]) + np.repeat(offsets[rows] - after[:-1], lengths)

@@ -80,7 +80,7 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
         gold, left_out = _not_trained_on(gold, parsers)
         notes += left_out
     untested -= {sentence.words for sentence in gold.sentences}
-    systems, labels = [], Labelling.of(how.settings.labels)
+    systems, labels = [], Labelling.parse(how.settings.labels)
     for name in names:
         if name in parsers:
             systems.append(parsers[name].parse_gold(gold, short[name], labels))
@@ -124,7 +124,7 @@ def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool
     """Return the trees of a file or folder, and whether attree wrote them in bulk; None of none."""
     read: list[Sentence] = []
     if is_output(path):
-        labelling = Labelling.of(settings.labels)
+        labelling = Labelling.parse(settings.labels)
         for row in read_trees(path):
             if row["words"]:
                 tree = (row["words"], row["spans"], row.get("labels"), row.get("tags"))
