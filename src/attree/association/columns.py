@@ -49,7 +49,7 @@ def heads_key(heads: Iterable[Head]) -> str:
     return "+".join(f"{layer}.{head}" for layer, head in sorted(set(heads)))
 
 
-def listed(text: str) -> tuple[Head, ...] | None:
+def parse_heads(text: str) -> tuple[Head, ...] | None:
     """Read ``1.7,2.8``; None where ``text`` is no list of heads."""
     if not _LISTED.fullmatch(text):
         return None
@@ -63,9 +63,9 @@ def read_selection(path: str | Path) -> dict[str, Any]:
     Raises:
         AttreeError: absent, damaged, or not a selection.
     """
-    what, fix = "selection of heads", "make it with `attree heads`"
-    facts = read_described(path, dict[str, Any], what=what, fix=fix)
-    checked = described(facts, _Selection, file=path, what=what, fix=fix)
+    name, fix = "selection of heads", "make it with `attree heads`"
+    facts = read_described(path, dict[str, Any], what=name, fix=fix)
+    checked = described(facts, _Selection, file=path, what=name, fix=fix)
     check_name(checked.source, SOURCES, f"unknown source {checked.source!r}", file=path)
     return {**facts, "heads": checked.heads, "source": checked.source}
 

@@ -131,7 +131,7 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
     )
     metadata = {**task.metadata, "counts": counts}
     with open_shard(Path(task.shard), task.columns, metadata=metadata) as shard:
-        for rows in ([short[at] for at in group] for group in groups):
+        for rows in ([short[i] for i in group] for group in groups):
             batch = [pieces[row] for row in rows]
             _add(shard, numbers[rows], batch, OK, _values(encoder, batch, task.columns))
         if long:

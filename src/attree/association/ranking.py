@@ -57,10 +57,10 @@ class Ranking:
 
     def grid(self, metric: str = RANKED_BY[0]) -> NDArray[np.float64]:
         """Return a name of ``RANKED_BY`` as (layers, heads)."""
-        each: NDArray[np.float64] | None
-        each = self.agreement if metric == AGREEMENT else getattr(self.f1, metric)
-        assert each is not None
-        return each.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
+        values: NDArray[np.float64] | None
+        values = self.agreement if metric == AGREEMENT else getattr(self.f1, metric)
+        assert values is not None
+        return values.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
 
 
 def rank(
@@ -156,8 +156,8 @@ def rank_heads(
     ``rank_by`` is what the selection looks at; the others are as for :func:`rank`. By agreement
     the gold trees are not looked at; the F1 stand in the table for people.
     """
-    about_shards = read_manifest(manifest)
-    gold, about = read_table(sentences, schema=SENTENCES_SCHEMA)
+    attention = read_manifest(manifest)
+    gold, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     by_agreement = rank_by == AGREEMENT
     how: dict[str, Any] = {"source": source, "trees": trees, "seed": seed}
     ranking = rank(manifest, Parses.gold(gold), recipe, agreement=by_agreement, **how)
@@ -170,13 +170,13 @@ def rank_heads(
     settings |= {"rank_by": rank_by, "trees": trees, "seed": seed}
     facts: dict[str, Any] = {
         **settings,
-        "encoder": about_shards["encoder"]["fingerprint"],
-        "language": about.get("language"),
-        "split": about.get("split"),
+        "encoder": attention["encoder"]["fingerprint"],
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
         "sentences": len(ranking.sentences),
         "without_attention": ranking.without,
     }
-    made = provenance(code=CODE, settings=settings, attention=about_shards["provenance"])
+    record = provenance(code=CODE, settings=settings, attention=attention["provenance"])
     nothing = pa.nulls(len(ranking.heads), pa.float64())
     rows = {
         "layer": [layer for layer, _ in ranking.heads],
@@ -185,9 +185,9 @@ def rank_heads(
         AGREEMENT: ranking.agreement if by_agreement else nothing,
         "selected": [head in set(chosen) for head in ranking.heads],
     }
-    write_table(table, pa.table(rows), schema=HEADS_SCHEMA, metadata={**made, **facts})
+    write_table(table, pa.table(rows), schema=HEADS_SCHEMA, metadata={**record, **facts})
     scores = {AGREEMENT if by_agreement else "f1": [float(grid[head]) for head in chosen]}
-    write_json(selection, {**facts, "heads": chosen, **scores, "provenance": made})
+    write_json(selection, {**facts, "heads": chosen, **scores, "provenance": record})
     return ranking
 
 
@@ -235,8 +235,8 @@ class Agreement:
         shared = np.bincount(tree[inner], others, minlength=len(trees)).reshape(-1, heads)
         spans = trees.n_words[::heads] - 2
         counts = spans > 0
-        each = shared[counts] / (spans[counts, None] * max(heads - 1, 1))
-        return cls(each.sum(0), int(counts.sum()))
+        agreement = shared[counts] / (spans[counts, None] * max(heads - 1, 1))
+        return cls(agreement.sum(0), int(counts.sum()))
 
     def __add__(self, other: Agreement) -> Agreement:
         """The sums over the sentences of both."""

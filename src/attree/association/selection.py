@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.association.columns import AGREEMENT, listed
+from attree.association.columns import AGREEMENT, parse_heads
 from attree.association.sources import within
 from attree.base.errors import AttreeError
 from attree.evaluation import METRICS
@@ -51,7 +51,7 @@ class HeadSelection:
             return cls("best", number=int(argument or 1))
         if kind == "above" and re.fullmatch(r"\d{1,9}(\.\d+)?", argument):
             return cls("above", number=float(argument))
-        if kind == "list" and (heads := listed(argument)):
+        if kind == "list" and (heads := parse_heads(argument)):
             return cls("list", heads=heads)
         raise AttreeError("bad-selection", f"this is not a selection of heads: {text!r}", fix=_FORM)
 

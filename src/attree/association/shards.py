@@ -88,8 +88,8 @@ class AssociationBatch:
     @property
     def n_associated(self) -> NDArray[np.int32]:
         """int32, the words that have an association: ``n_words``, or 0 where there is none."""
-        there = np.array([status == OK for status in self.status], dtype=bool)
-        return np.where(there, self.n_words, 0).astype(np.int32)
+        has_values = np.array([status == OK for status in self.status], dtype=bool)
+        return np.where(has_values, self.n_words, 0).astype(np.int32)
 
     def take(self, rows: NDArray[np.intp]) -> AssociationBatch:
         """Return the sentences at ``rows``, in that order."""
@@ -131,7 +131,7 @@ class ShardWriter:
         """
         cells = n_words.astype(np.int64) ** 2 if status == OK else np.zeros(len(n_words), np.int64)
         fixed = (sentence, n_words, [status] * len(sentence), n_unknown)
-        arrays = [pa.array(*each) for each in zip(fixed, _FIXED.values(), strict=True)]
+        arrays = [pa.array(*pair) for pair in zip(fixed, _FIXED.values(), strict=True)]
         for column in list(self._schema)[len(arrays) :]:
             flat = values[column.name]
             matrices = len(flat) // max(1, int(cells.sum()))
@@ -188,11 +188,11 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     Raises:
         AttreeError: absent, damaged, or no manifest.
     """
-    what = "manifest of attention shards"
-    manifest = read_json(path, what=what)
+    name = "manifest of attention shards"
+    manifest = read_json(path, what=name)
     if not isinstance(manifest, dict) or not {"columns", "shards"} <= manifest.keys():
-        raise AttreeError("not-a-manifest", f"this is not a {what}", file=path, fix=_AGAIN)
-    described(manifest, _Manifest, file=path, what=what, fix=_AGAIN)
+        raise AttreeError("not-a-manifest", f"this is not a {name}", file=path, fix=_AGAIN)
+    described(manifest, _Manifest, file=path, what=name, fix=_AGAIN)
     return manifest
 
 

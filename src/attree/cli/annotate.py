@@ -1,4 +1,4 @@
-"""From raw text to a treebank: ``attree choose`` picks sentences, ``attree annotate`` is a page."""
+"""``attree choose`` chooses sentences to annotate; ``attree annotate`` serves a page to do so."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def annotate_command(
 
 
 def _open(link: str) -> None:
-    """Open the page in a browser with windows; one that fills the terminal would hide the link."""
+    """Open the page in a graphical browser; one in the terminal would hide the link."""
     import threading
     import webbrowser
 
@@ -189,7 +189,7 @@ def choose_command(
 def _measured(
     words: Sequence[Sequence[str]], source: ParserSource | None, device: str | None
 ) -> SentenceMeasures:
-    """Measure sentences; without a parser only what binary trees cost."""
+    """Measure sentences; without a parser only the brackets of binary trees."""
     import numpy as np
 
     from attree.choosing.ranking import SentenceMeasures

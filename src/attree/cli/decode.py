@@ -1,4 +1,4 @@
-"""Parses of sentences: ``attree decode``, ``apply``, ``import`` and ``average``; their speed."""
+"""``attree decode``, ``apply``, ``import``, ``average``: write parses; ``speed``: time parsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``attree evaluate``: F1 of trees, or of parsers trained on a few; ``attree measures``: counts."""
+"""``attree evaluate``: F1 of trees and parsers; ``attree measures``: counts and shapes of trees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attree.base.options import ReadingOptions
 
 _TRAIN = "Train and score"
 _NUMBERS_OF_TREES = ["10", "20", "40"]
-#: What can be asked for: which files and slices are given.
+#: Combinations of options that train parsers, and that score kept ones.
 _TRAINED = ({"train", "test"}, {"train", "split"}, {"predictions", "split"})
 _KEPT = ({"predictions", "gold"}, {"predictions", "test"}, {"test"}, {"gold"})
 
@@ -111,8 +111,8 @@ def evaluate_command(
     treebanks = [Treebank.of(paths, settings) for paths in (trained, test) if paths]
     for treebank in treebanks:
         _tell(treebank.refused)
-    one, other = treebanks if split is None else split_by(treebanks[0], split, trained[0])
-    show(evaluate_trained(one, other, plan).tables())
+    drawn, tested = treebanks if split is None else split_by(treebanks[0], split, trained[0])
+    show(evaluate_trained(drawn, tested, plan).tables())
 
 
 def _tell(refused: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""``attree experiment``: run rows of the experiments, and gather them into tables."""
+"""``attree experiment``: run rows of experiments, and gather them into tables."""
 
 from __future__ import annotations
 
@@ -137,12 +137,12 @@ class _Plan:
 
 
 def _entry(plan: Path, kind: str, name: str) -> tuple[Any, str]:
-    """Return what a plan says of a job or an experiment, and the folder of all results.
+    """Return a plan's entry for a job or an experiment, and the folder of all results.
 
     Args:
-        plan: plan.json.
+        plan: path of plan.json.
         kind: ``jobs``, ``rows`` or ``tables``.
-        name: of the job or experiment.
+        name: name of the job or experiment.
 
     Raises:
         AttreeError: the plan has no such entry.
@@ -163,11 +163,11 @@ def _records(results: str) -> Path:
 
 
 def _inputs(rows: list[dict[str, Any]], results: str) -> dict[str, Any]:
-    """Return rows, their sentence tables, for rows of heads the attention manifests, records."""
+    """Return rows, their sentence tables, attention manifests (for heads), and records."""
     from attree.plan.paths import ALL_HEADS, SENTENCES_PATH, path_of
     from attree.plan.rows import ExperimentRow
 
-    asked = [ExperimentRow.of(one) for one in rows]
+    asked = [ExperimentRow.of(row) for row in rows]
     sets = dict.fromkeys(name for row in asked for name in row.sets)
     heads = [row for row in asked if row.kind == "heads"]
     encoders = {name: row.encoder for row in heads for name in (row.train, row.test)}

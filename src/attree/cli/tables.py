@@ -140,13 +140,13 @@ def compare(first: Path, second: Path, /) -> None:
     from attree.evaluation import HEADINGS
     from attree.reports.tables.build import RESAMPLES, SentenceCounts, differences
 
-    both = SentenceCounts.read(first), SentenceCounts.read(second)
-    whole = [one.f1() for one in both]
+    parsers = SentenceCounts.read(first), SentenceCounts.read(second)
+    whole = [parser.f1() for parser in parsers]
     lines = []
-    for metric, found in differences(*both).items():
-        figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{found.difference:.2f}"]
-        interval = f"{found.low:.2f} to {found.high:.2f}"
-        lines.append([HEADINGS[metric], *figures, interval, f"{found.p:.3f}"])
+    for metric, difference in differences(*parsers).items():
+        figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{difference.difference:.2f}"]
+        interval = f"{difference.low:.2f} to {difference.high:.2f}"
+        lines.append([HEADINGS[metric], *figures, interval, f"{difference.p:.3f}"])
     headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
     note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
     render.show([render.Table(f"{first} and {second}", headings, lines, note)])

@@ -117,11 +117,11 @@ def train_command(
         own_rate=changes.learning_rate is not None,
     )
     with tables as paths:
-        (given, *also), others = paths[: len(sentences)], paths[len(sentences) :]
+        (first, *also), others = paths[: len(sentences)], paths[len(sentences) :]
         more, evaluated = others[: len(structure or ())], others[len(structure or ()) :]
-        request = replace(request, sentences=given, also=also, structure=more, evaluated=evaluated)
+        request = replace(request, sentences=first, also=also, structure=more, evaluated=evaluated)
         if parser is None:
-            best = usual(read_table(path, schema=HALF_KNOWN)[0] for path in (given, *also))
+            best = usual(read_table(path, schema=HALF_KNOWN)[0] for path in (first, *also))
             say(f"attree: training {best}; --parser chooses another")
             request = replace(request, recipe=adapted(recipe(best), **changes.given()))
         made = session.train_parser(request, output, progress=progress)
@@ -162,7 +162,7 @@ def publish_command(
 
     load_parser(parser)
     files = {parser / "README.md": "model card"} | dict.fromkeys(table or (), "table of F1")
-    texts = [read_bytes(path, what=what).decode("utf-8") for path, what in files.items()]
+    texts = [read_bytes(path, what=name).decode("utf-8") for path, name in files.items()]
     card = published(texts[0], licence=licence, sources=sources, tables=texts[1:])
     check_output(output, overwrite=overwrite)
     output.mkdir(parents=True, exist_ok=True)

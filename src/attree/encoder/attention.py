@@ -117,10 +117,10 @@ class _Dropout(TorchFunctionMode):
     ) -> Any:
         """Call a function of torch's; see :class:`torch.overrides.TorchFunctionMode`."""
         if function is functional.dropout:
-            given = inputs[0] if inputs else (named or {})["input"]
+            weights = inputs[0] if inputs else (named or {})["input"]
             wanted = self._capture.heads.get(self._capture.layer)
-            if wanted and tuple(given.shape) == self._shape:
-                self._capture.attend(given[:, list(wanted)].float())
+            if wanted and tuple(weights.shape) == self._shape:
+                self._capture.attend(weights[:, list(wanted)].float())
         return function(*inputs, **(named or {}))
 
 

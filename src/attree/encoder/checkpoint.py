@@ -144,9 +144,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         problem = "no checkpoint here: config.json is missing"
         raise AttreeError("missing-config", problem, file=folder, fix=_SAVED)
-    what = "model configuration"
-    values = read_described(path, dict[str, Any], what=what)
-    described(values, _Config, file=path, what=what)
+    name = "model configuration"
+    values = read_described(path, dict[str, Any], what=name)
+    described(values, _Config, file=path, what=name)
     for key, allowed in _ALLOWED.items():
         if values.get(key) not in allowed:
             problem = f"{key}: attree cannot read attention of such a kind ({values[key]!r})"[:300]

@@ -58,25 +58,25 @@ def converted(name: str) -> Path | None:
         AttreeError: a package is not installed, its file is another than the one that is known, or
             there is no cache to write to or no room in it.
     """
-    about = carried(name)
-    if about is None:
+    encoder = carried(name)
+    if encoder is None:
         return None
-    files = _files(name, about)
-    with _cache_errors(about):
-        called = f"{name.replace('_', '-').lower()}-{about.fingerprint[:12]}"
+    files = _files(name, encoder)
+    with _cache_errors(encoder):
+        called = f"{name.replace('_', '-').lower()}-{encoder.fingerprint[:12]}"
         folder = private_cache("encoders") / called
-        if not _is_ready(folder, about, files):
+        if not _is_ready(folder, encoder, files):
             with lock(folder.with_suffix(".lock"), what=str(folder), wait=True):
-                if not _is_ready(folder, about, files):
-                    _make(name, about, files, folder)
+                if not _is_ready(folder, encoder, files):
+                    _make(name, encoder, files, folder)
     return folder
 
 
 def installed(name: str) -> bool:
     """Tell whether the packages that carry an encoder of that name are installed."""
-    about = carried(name)
+    encoder = carried(name)
     try:
-        return about is not None and all(distribution(package) for package in about.parts)
+        return encoder is not None and all(distribution(package) for package in encoder.parts)
     except PackageNotFoundError:
         return False
 
@@ -91,22 +91,22 @@ def identity(folder: Path) -> str | None:
     return record.fingerprint if record is not None else None
 
 
-def _files(name: str, about: Carried) -> list[Path]:
+def _files(name: str, encoder: Carried) -> list[Path]:
     """Return the pieces of the encoder's file, in order."""
     files, lacking = [], []
-    for package, path in about.parts.items():
+    for package, path in encoder.parts.items():
         try:
             files.append(Path(str(distribution(package).locate_file(path))))
         except PackageNotFoundError:
             lacking.append(package)
     if lacking:
         problem = f"the encoder {name} is in packages, not all installed ({', '.join(lacking)})"
-        raise AttreeError("not-installed", problem, fix=about.pip)
+        raise AttreeError("not-installed", problem, fix=encoder.pip)
     for file in files:
         try:
             check_regular(file, what="file of an encoder")
         except AttreeError as error:
-            raise error.but(file=file, fix=about.reinstall) from None
+            raise error.but(file=file, fix=encoder.reinstall) from None
     return files
 
 
@@ -119,20 +119,20 @@ def _read_record(folder: Path) -> _Record | None:
         return None
 
 
-def _is_ready(folder: Path, about: Carried, files: Sequence[Path]) -> bool:
+def _is_ready(folder: Path, encoder: Carried, files: Sequence[Path]) -> bool:
     """Tell whether the checkpoint is there, and the package's files are those it was made from."""
     record = _read_record(folder)
     return (
         record is not None
-        and record.fingerprint == about.fingerprint
+        and record.fingerprint == encoder.fingerprint
         and stamps(files, whole=True).items() <= record.sources.items()
     )
 
 
-def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> None:
+def _make(name: str, encoder: Carried, files: Sequence[Path], folder: Path) -> None:
     """Check the package's files and write the checkpoint, where it is not there already."""
     sources = stamps(files, whole=True)
-    _check_hash(name, about, files)
+    _check_hash(name, encoder, files)
     record = _read_record(folder)
     if record is not None:  # the same files, in another environment or installed anew
         record.sources |= sources
@@ -145,39 +145,39 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
     with whole_folder(folder) as part:
         try:
             with _joined(files, folder.parent) as source:
-                form(about.form).convert(source, part)
+                form(encoder.form).convert(source, part)
         except AttreeError as error:
-            raise error.but(file=files[0], fix=about.reinstall) from error
-        record = _Record(about.fingerprint, stamps(checkpoint_files(part)), sources)
+            raise error.but(file=files[0], fix=encoder.reinstall) from error
+        record = _Record(encoder.fingerprint, stamps(checkpoint_files(part)), sources)
         write_json(part / _RECORD, msgspec.structs.asdict(record))
 
 
-def _check_hash(name: str, about: Carried, files: Sequence[Path]) -> None:
+def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
     whole = hashlib.sha256()
     for file in files:
         with file.open("rb") as piece:
             while chunk := piece.read(_CHUNK):
                 whole.update(chunk)
     digest = whole.hexdigest()
-    if digest == about.sha256:
+    if digest == encoder.sha256:
         return
-    versions = {distribution(package).version for package in about.parts} - {about.version}
+    versions = {distribution(package).version for package in encoder.parts} - {encoder.version}
     problem = f"version {' and '.join(sorted(versions))} of the package has another encoder"
     if not versions:
         problem = f"the encoder {name} is cut or altered: its SHA-256 is {digest[:12]}…, not "
-        problem += f"{about.sha256[:12]}…"
-    raise AttreeError("altered-package", problem, file=files[0], fix=about.reinstall)
+        problem += f"{encoder.sha256[:12]}…"
+    raise AttreeError("altered-package", problem, file=files[0], fix=encoder.reinstall)
 
 
 @contextmanager
-def _cache_errors(about: Carried) -> Iterator[None]:
+def _cache_errors(encoder: Carried) -> Iterator[None]:
     """Say in one line what a full or closed disk makes Python and safetensors raise."""
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
         number = getattr(error, "errno", None)
         reason = os.strerror(number).lower() if number else str(error)
-        size = f"{about.size / 1e6:.0f} MB"
+        size = f"{encoder.size / 1e6:.0f} MB"
         problem = f"a converted encoder, which takes {size}, cannot be kept in the cache ({reason})"
         fix = "make room, or set XDG_CACHE_HOME to a folder that only you can write"
         where = getattr(error, "filename", None)

@@ -140,9 +140,9 @@ class Encoder:
             assert merge is not None
             captured.add(layer)
             merged = merge(probabilities)
-            for position, (at, head) in enumerate(heads):
-                if at == layer:
-                    words[:, position] = merged[:, by_layer[layer].index(head)]
+            for i, (number, head) in enumerate(heads):
+                if number == layer:
+                    words[:, i] = merged[:, by_layer[layer].index(head)]
 
         hidden = attention.forward(
             self.model,
@@ -158,7 +158,7 @@ class Encoder:
             problem = f"the encoder {self.slug} did not give all the attention or states asked for"
             fix = "use another encoder: attree cannot read the attention of this one"
             raise AttreeError("incomplete-output", problem, fix=fix)
-        highest = [position for position, (at, _) in enumerate(heads) if at == max(by_layer)]
+        highest = [i for i, (number, _) in enumerate(heads) if number == max(by_layer)]
         return EncoderOutput(words, hidden, batch, highest)
 
     def _probe(self, folder: Path) -> None:
@@ -175,20 +175,20 @@ class Encoder:
             "states": range(self.n_layers + 1),
         }
         try:
-            both, *alone = (self.run(batch, **wanted) for batch in ([short, long], [short], [long]))
+            mixed, *alone = (self.run(x, **wanted) for x in ([short, long], [short], [long]))
         except (AttreeError, torch.OutOfMemoryError):
             raise
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             raise self._refused(f"cannot be run on a sentence ({reason})", folder) from error
-        attention = both.attention
+        attention = mixed.attention
         if not attention[1, :, 0, 1:].any():
             raise self._refused("lets a word attend to no later one", folder)
         most = 0.1 if self.dtype == torch.bfloat16 else 0.01
         for row, (pieces, single) in enumerate(zip((short, long), alone, strict=True)):
             n, n_pieces = pieces.n_words, len(pieces.ids)
             pairs = [(attention[row, :, :n, :n], single.attention[0])]
-            pairs += [(both.states[at][row, :n_pieces], single.states[at][0]) for at in both.states]
+            pairs += [(mixed.states[i][row, :n_pieces], single.states[i][0]) for i in mixed.states]
             for padded, right in pairs:
                 apart = (padded.float() - right.float()).norm() / right.float().norm()
                 if apart > most:  # never of what is not finite, which is told sentence by sentence

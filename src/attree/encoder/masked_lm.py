@@ -135,7 +135,7 @@ class Masking(DataCollatorForLanguageModeling):
 
 
 @contextlib.contextmanager
-def only(model: PreTrainedModel, there: torch.Tensor) -> Iterator[None]:
+def only(model: PreTrainedModel, chosen: torch.Tensor) -> Iterator[None]:
     """Make a masked language model compute logits of some pieces, (pieces, vocabulary).
 
     A seventh is masked, and logits of a quarter of a million pieces take most of the time.
@@ -146,7 +146,7 @@ def only(model: PreTrainedModel, there: torch.Tensor) -> Iterator[None]:
     """
 
     def pick(_: Any, __: Any, states: Any) -> None:
-        states.last_hidden_state = states.last_hidden_state[there]
+        states.last_hidden_state = states.last_hidden_state[chosen]
 
     hook = model.base_model.register_forward_hook(pick)
     try:
@@ -159,9 +159,9 @@ class _Trainer(Trainer):
     """A Trainer that predicts masked pieces only, and stops where the loss is not a number."""
 
     def compute_loss(self, model: Any, inputs: Any, *more: Any, **named: Any) -> Any:
-        there = inputs["labels"] >= 0
-        with only(model, there):
-            masked = {**inputs, "labels": inputs["labels"][there]}
+        chosen = inputs["labels"] >= 0
+        with only(model, chosen):
+            masked = {**inputs, "labels": inputs["labels"][chosen]}
             return super().compute_loss(model, masked, *more, **named)
 
     def training_step(self, *arguments: Any, **named: Any) -> torch.Tensor:
@@ -192,16 +192,16 @@ class _Progress(TrainerCallback):
         self._advance(1)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **__: Any) -> None:
-        for key, what in (("loss", "in training"), ("eval_loss", "on held-out text")):
+        for key, where in (("loss", "in training"), ("eval_loss", "on held-out text")):
             if key in logs:
-                say(f"step {state.global_step}: loss {float(logs[key]):.3f} {what}")
+                say(f"step {state.global_step}: loss {float(logs[key]):.3f} {where}")
 
 
 def train(
     model: PreTrainedModel,
     text: Sequences,
     masking: Masking,
-    what: str,
+    title: str,
     folder: Path,
     *,
     steps: int,
@@ -262,7 +262,7 @@ def train(
     trainer = _Trainer(model, arguments, masking, train_dataset=text, eval_dataset=held_out)
     trainer.remove_callback(PrinterCallback)
     done = int(last.rpartition("-")[2]) if last else 0
-    with progress(what, total=steps, unit="steps", done=done) as advance:
+    with progress(title, total=steps, unit="steps", done=done) as advance:
         trainer.add_callback(_Progress(advance))
         trainer.train(resume_from_checkpoint=last)
     curve: dict[float, dict[str, float]] = {}

@@ -145,7 +145,7 @@ def _with_prefix_space(backend: Tokenizer) -> Tokenizer:
 def _specials(backend: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the special ids that the tokeniser puts before and after a sentence."""
     sentence = backend.encode(["a"], is_pretokenized=True)
-    of_words = [at for at, word in enumerate(sentence.word_ids) if word is not None]
+    of_words = [index for index, word in enumerate(sentence.word_ids) if word is not None]
     first, last = (of_words[0], of_words[-1] + 1) if of_words else 2 * (len(sentence.ids),)
     return tuple(sentence.ids[:first]), tuple(sentence.ids[last:])
 

@@ -99,11 +99,11 @@ class ResolvedEncoder:
     @classmethod
     def read(cls, path: str | Path) -> ResolvedEncoder:
         """Read a description that :meth:`write` wrote."""
-        what = "encoder description"
-        encoder = read_described(path, cls, what=what, fix=_RESOLVE)
+        name = "encoder description"
+        encoder = read_described(path, cls, what=name, fix=_RESOLVE)
         for key, names in (("kind", SOURCES), ("dtype", DTYPES)):
             value = getattr(encoder, key)
-            problem = f"this {what} is not valid: {key}: unknown {value!r}"
+            problem = f"this {name} is not valid: {key}: unknown {value!r}"
             check_name(value, names, problem, file=path)
         return encoder
 
@@ -315,8 +315,8 @@ def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, s
     name, revision = source.id, source.revision
     recorded = None
     if record is not None and Path(record).is_file():
-        known = read_described(record, _Record, what="record of the encoder's revision")
-        recorded = known.revision if known.id == name else None
+        previous = read_described(record, _Record, what="record of the encoder's revision")
+        recorded = previous.revision if previous.id == name else None
     if revision is None and recorded is not None:
         current = _current_revision(name)
         if current is not None and current != recorded:

@@ -88,7 +88,7 @@ def tune(
     identity = {
         "kind": "tuning",
         "encoder": encoder.fingerprint,
-        "data": {name: facts["hash"] for name, facts in measured.items()},
+        "data": {name: entry["hash"] for name, entry in measured.items()},
         "recipe": asdict(recipe),
         "seed": seed,
         "code": code_hash("attree.encoder.tuning:tune"),
@@ -98,19 +98,19 @@ def tune(
     with working_folder(output, identity, restart=restart) as work:
         folder = verify(encoder)
         recipe = replace(recipe, length=min(recipe.length, encoder.max_pieces))
-        model, about = _tuned(folder, files, work, recipe, seed=seed, device=device)
-        about |= {
+        model, facts = _tuned(folder, files, work, recipe, seed=seed, device=device)
+        facts |= {
             "base": {key: getattr(encoder, key) for key in _BASE},
             "data": measured,
             "versions": versions("torch", "transformers", "tokenizers", "accelerate"),
         }
-        made = provenance(code=["attree.encoder.tuning"], settings=identity, **about)
+        record = provenance(code=["attree.encoder.tuning"], settings=identity, **facts)
         with whole_folder(output, over=PROVENANCE) as part:
             model.save_pretrained(part)
             for pattern in _TOKENISER_FILES:
                 for file in folder.glob(pattern):
                     shutil.copyfile(file, part / file.name)
-            write_json(part / PROVENANCE, made)
+            write_json(part / PROVENANCE, record)
     say(f"{output}: written")
 
 

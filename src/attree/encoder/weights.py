@@ -66,7 +66,7 @@ def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[s
 
 
 @contextlib.contextmanager
-def _quietly(folder: Path, what: str) -> Iterator[None]:
+def _quietly(folder: Path, name: str) -> Iterator[None]:
     """Keep transformers' news off stderr; say in a line whatever a damaged file makes it raise."""
     logging.disable_progress_bar()
     before = logging.get_verbosity()
@@ -79,7 +79,7 @@ def _quietly(folder: Path, what: str) -> Iterator[None]:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "mismatched" in reason:  # transformers' line names an option of its own
             reason = "its weights have other shapes than config.json describes"
-        problem = f"the {what} cannot be loaded ({reason[:300]})"
+        problem = f"the {name} cannot be loaded ({reason[:300]})"
         fix = "check that the download or copy is whole"
         raise AttreeError("unloadable", problem, file=folder, fix=fix) from error
     finally:
@@ -258,8 +258,8 @@ def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
         )
         pieces = max(tokeniser.get_vocab().values(), default=0) + 1
     if not isinstance(tokeniser, PreTrainedTokenizerFast) or tokeniser.unk_token_id is None:
-        what = "no unknown piece" if tokeniser.is_fast else "no fast version"
-        problem = f"this checkpoint's tokeniser has {what}"
+        lack = "no unknown piece" if tokeniser.is_fast else "no fast version"
+        problem = f"this checkpoint's tokeniser has {lack}"
         fix = "write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         raise AttreeError("bad-tokeniser", problem, file=folder, fix=fix)
     _check_pieces(pieces, model, folder)

@@ -133,8 +133,8 @@ class Prepared:
             if not self.pieces:
                 raise
         if len(batch) > 1:
-            alone = np.split(batch, len(batch))
-            return Trees.concatenate([self.decode(one, self.encode(one)) for one in alone])
+            rows = np.split(batch, len(batch))
+            return Trees.concatenate([self.decode(row, self.encode(row)) for row in rows])
         self.status[batch] = FAILED
         return self._branched_right(batch)
 
@@ -151,13 +151,13 @@ class Prepared:
         Args:
             features: of each batch; by default the encoder is run.
         """
-        each = map(self.encode, self.batches) if features is None else features
-        return self.assemble([self.decode(*one) for one in zip(self.batches, each, strict=True)])
+        encoded = map(self.encode, self.batches) if features is None else features
+        return self.assemble([self.decode(*x) for x in zip(self.batches, encoded, strict=True)])
 
     def _known_of(self, positions: NDArray[np.int64]) -> dict[int, Constraints]:
         """Return what is known of the trees of some sentences, by their rows among these."""
         rows = enumerate(positions.tolist())
-        return {row: self.known[at] for row, at in rows if at in self.known}
+        return {row: self.known[position] for row, position in rows if position in self.known}
 
     def _branched_right(self, positions: NDArray[np.int64]) -> Trees:
         """Return right-branching trees without scores; labels and tags are dummies."""
@@ -167,7 +167,7 @@ class Prepared:
             trees = trees.labelled([NO_LABEL] * trees.starts.size)
         known = self._known_of(positions).items()
         trees = trees.replaced(
-            {row: branched_right(int(n_words[row]), one, labelled=labelled) for row, one in known}
+            {i: branched_right(int(n_words[i]), x, labelled=labelled) for i, x in known}
         )
         none = np.full(trees.starts.size, np.nan)
         marginals = none if self.decoder.has_distribution else None

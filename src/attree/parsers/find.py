@@ -174,7 +174,7 @@ def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     name = ready["default"] if overrides.encoder is None else overrides.encoder
     encoder = find_encoder(name, dtype=DTYPE)
     if overrides.heads is None:
-        heads = {known["fingerprint"]: known["heads"] for known in ready["encoders"].values()}
+        heads = {entry["fingerprint"]: entry["heads"] for entry in ready["encoders"].values()}
         if encoder.fingerprint not in heads:
             problem = f"{parser} does not say which heads of {encoder.slug}"
             fix = "give --heads list:LAYER.HEAD,… or --parser results/heads/….json"
@@ -198,10 +198,10 @@ def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
 
 
 def _from_recipe(
-    given: Mapping[str, Any], overrides: Overrides, encoder: ResolvedEncoder
+    base: Mapping[str, Any], overrides: Overrides, encoder: ResolvedEncoder
 ) -> AveragedHeads:
     chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
-    merged = {**given, **chosen}
+    merged = {**base, **chosen}
     for key, names in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
         check_name(merged.get(key), names, f"unknown {key} {merged.get(key)!r}")
     heads, source = merged["heads"], merged.get("source", HEADS)
@@ -274,11 +274,11 @@ def language_of(parser: str) -> str:
 
 def _encoder_of(description: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:
     """Return the encoder named beside a trained parser, else described near it, else its own."""
-    own = description.encoder
-    beside_it = (above / "encoders" / f"{own.slug}.json" for above in folder.absolute().parents)
+    source = description.encoder
+    beside_it = (above / "encoders" / f"{source.slug}.json" for above in folder.absolute().parents)
     beside = next((path for path in beside_it if path.is_file()), None)
-    if overrides.encoder is None and beside is None and own.kind is not None:
-        named = {key: getattr(own, key) for key in ("slug", "kind", "id", "revision")}
+    if overrides.encoder is None and beside is None and source.kind is not None:
+        named = {key: getattr(source, key) for key in ("slug", "kind", "id", "revision")}
         return resolve(EncoderSource(**named, dtype=DTYPE))
     return _encoder(overrides, beside)
 

@@ -278,9 +278,9 @@ class Parser:
         if not isinstance(sentences, Iterable):
             raise _no_sentence(sentences)
         if isinstance(sentences, str):
-            known = cast("Constraints | None", constraints)
-            if known is not None:
-                return next(self.stream([sentences], [known]))
+            constraint = cast("Constraints | None", constraints)
+            if constraint is not None:
+                return next(self.stream([sentences], [constraint]))
             trees = list(self.stream(self.sentences(sentences)[1]))
             return trees[0] if len(trees) == 1 else trees
         return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
@@ -371,7 +371,7 @@ class Parser:
         trained = getattr(self.model, "trained", None)
         policy = trained.about.get("table", {}).get("punctuation") if trained is not None else None
         with_all = policy == "keep" and gold.whole is not None
-        words: Any = gold.whole if with_all else [list(one.words) for one in gold.sentences]
+        words: Any = gold.whole if with_all else [list(s.words) for s in gold.sentences]
         trees, _ = self.trees(words)
         read = [
             sentence_of(tree.words, tree.spans, tree.labels, tree.tags, (name, number))
@@ -473,7 +473,7 @@ class Parser:
         from attree.encoder.pieces import batches
         from attree.parsers.batches import Prepared
 
-        known = {position: one for position, one in enumerate(constraints) if one}
+        known = {i: x for i, x in enumerate(constraints) if x}
         pieces = self.encoder.tokenise(words)
         n_words = np.array([sentence.n_words for sentence in pieces], np.int64)
         too_long = np.array([sentence.too_long for sentence in pieces], bool)
@@ -481,13 +481,13 @@ class Parser:
         status = np.where(too_long, TOO_LONG, OK).astype("<U16")
         wanted = np.flatnonzero((status == OK) & (n_words > 1))
         groups = batches(
-            [len(pieces[position].ids) for position in wanted],
+            [len(pieces[i].ids) for i in wanted],
             tokens_per_batch=self._tokens_per_batch,
             cells_per_batch=_CELLS_PER_BATCH,
         )
         chosen = [wanted[group] for group in groups]
         # a word by itself has a tree to find only where a label is to be found
-        lone = [position for position in known if status[position] == OK and n_words[position] == 1]
+        lone = [i for i in known if status[i] == OK and n_words[i] == 1]
         if lone and self.model.labelled:
             chosen.append(np.array(lone, dtype=np.int64))
         return Prepared(self.model, n_words, status, chosen, known, pieces)
@@ -503,7 +503,7 @@ def _encoded(
         yield features
 
 
-def _no_sentence(given: Any, what: str = "sentence") -> AttreeError:
-    problem = f"{str(given)[:40]!r} ({type(given).__name__}) is no {what}"
+def _no_sentence(value: Any, noun: str = "sentence") -> AttreeError:
+    problem = f"{str(value)[:40]!r} ({type(value).__name__}) is no {noun}"
     fix = "give a text, a list of words, or a list of those"
     return AttreeError("not-a-sentence", problem, fix=fix)
