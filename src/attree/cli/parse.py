@@ -60,7 +60,7 @@ def parse_command(
     from attree.bulk.pipeline import WorkerSetup
     from attree.bulk.run import BulkRequest, parse_corpus
     from attree.bulk.stream import first_lines, how_split, stream
-    from attree.encoder.device import settled
+    from attree.encoder.device import settle_dtype
     from attree.parsers.find import find_parser
     from attree.trees.parses import POLICIES
 
@@ -74,7 +74,7 @@ def parse_command(
         code = "no-output" if source.has_distribution else "no-distribution"
         raise AttreeError(code, problem, fix=fix)
     elsewhere = where.cluster is not None
-    source = replace(source, encoder=settled(source.encoder, device, elsewhere=elsewhere))
+    source = replace(source, encoder=settle_dtype(source.encoder, device, elsewhere=elsewhere))
     if all(".half" in path.suffixes for path in inputs):  # their words are given
         text = replace(text, tokenizer=text.tokenizer or "whitespace")
     if inputs == [STANDARD_INPUT]:

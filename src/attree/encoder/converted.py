@@ -1,9 +1,9 @@
-"""Encoders in packages of other forms: found by metadata, checked, converted once, kept.
+"""Find encoders in packages of other forms by metadata; check, convert and cache them.
 
-Nothing of a package is imported. Its file is hashed when it is first seen, and again when its size
-or time has changed; the checkpoint that comes of it lies in the user's cache, whole or not at all.
-What identifies it is the hash of its source and the version of what converted it: the bytes that
-libraries write may differ from one to the next.
+Nothing of a package is imported. Its file is hashed when it is first seen, and again if its size
+or time has changed. The converted checkpoint is kept in the user's cache, whole or not at all. The
+hash of its source and the version of the converter identify it, as versions of libraries may write
+different bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from attree.base.text import say
 from attree.encoder.checkpoint import checkpoint_files, stamps
 from attree.encoder.forms import Carried, carried, form
 
-#: What was converted, from what, and how its files look.
+#: Record of a conversion: its source, and the sizes and times of its files.
 _RECORD = "converted.json"
 _CHUNK = 1 << 20
 
@@ -46,17 +46,17 @@ class _Record(msgspec.Struct):
 
 
 def converted(name: str) -> Path | None:
-    """Find the encoder that packages carry under a name; convert it where that is still to do.
+    """Find the encoder that packages carry under a name; convert it if that is not done yet.
 
     Args:
-        name: of :data:`attree.encoder.forms.CARRIED`.
+        name: a name of :data:`attree.encoder.forms.CARRIED`.
 
     Returns:
-        the checkpoint's folder; None where no package is known to carry an encoder of that name.
+        the checkpoint's folder; None if no package is known to carry an encoder of that name.
 
     Raises:
-        AttreeError: a package is not installed, its file is another than the one that is known, or
-            there is no cache to write to or no room in it.
+        AttreeError: a package is not installed, its file is not the expected one, or the cache
+            cannot be written.
     """
     encoder = carried(name)
     if encoder is None:
@@ -82,7 +82,7 @@ def installed(name: str) -> bool:
 
 
 def identity(folder: Path) -> str | None:
-    """Return what identifies a checkpoint that was converted and not touched since, else None."""
+    """Return the fingerprint of a converted checkpoint; None if it is another, or was changed."""
     try:
         inside = folder.resolve().parent == private_cache("encoders").resolve()
     except (OSError, RuntimeError):
@@ -92,7 +92,7 @@ def identity(folder: Path) -> str | None:
 
 
 def _files(name: str, encoder: Carried) -> list[Path]:
-    """Return the pieces of the encoder's file, in order."""
+    """Return the parts of the encoder's file, in order."""
     files, lacking = [], []
     for package, path in encoder.parts.items():
         try:
@@ -111,7 +111,7 @@ def _files(name: str, encoder: Carried) -> list[Path]:
 
 
 def _read_record(folder: Path) -> _Record | None:
-    """Return the record of a folder whose files are as they were written, else None."""
+    """Return a folder's record; None if there is none, or a file was changed."""
     try:
         record = read_described(folder / _RECORD, _Record, what="record of a converted encoder")
         return record if stamps(checkpoint_files(folder)) == record.files else None
@@ -120,7 +120,7 @@ def _read_record(folder: Path) -> _Record | None:
 
 
 def _is_ready(folder: Path, encoder: Carried, files: Sequence[Path]) -> bool:
-    """Tell whether the checkpoint is there, and the package's files are those it was made from."""
+    """Tell whether the checkpoint exists and was made from these files of the package."""
     record = _read_record(folder)
     return (
         record is not None
@@ -130,7 +130,7 @@ def _is_ready(folder: Path, encoder: Carried, files: Sequence[Path]) -> bool:
 
 
 def _make(name: str, encoder: Carried, files: Sequence[Path], folder: Path) -> None:
-    """Check the package's files and write the checkpoint, where it is not there already."""
+    """Check the package's files, and write the checkpoint unless it exists."""
     sources = stamps(files, whole=True)
     _check_hash(name, encoder, files)
     record = _read_record(folder)
@@ -171,7 +171,7 @@ def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
 
 @contextmanager
 def _cache_errors(encoder: Carried) -> Iterator[None]:
-    """Say in one line what a full or closed disk makes Python and safetensors raise."""
+    """Turn errors about the disk, from Python and safetensors, into an error of one line."""
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
@@ -186,7 +186,7 @@ def _cache_errors(encoder: Carried) -> Iterator[None]:
 
 @contextmanager
 def _joined(files: Sequence[Path], folder: Path) -> Iterator[BinaryIO]:
-    """Open a file; of one in pieces, a copy of the whole in ``folder``, which has no name there."""
+    """Open a file; if it is in several parts, join them in a temporary file in ``folder``."""
     if len(files) == 1:
         with files[0].open("rb") as whole:
             yield whole
