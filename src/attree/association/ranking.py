@@ -228,13 +228,13 @@ class Agreement:
         tree = trees.tree_of
         inner = trees.ends - trees.starts < trees.n_words[tree]
         span = np.stack([tree // heads, trees.starts, trees.ends], axis=1)[inner]
-        _, which, having = np.unique(span, axis=0, return_inverse=True, return_counts=True)
-        others = having[which.ravel()] - 1
+        _, span_ids, counts = np.unique(span, axis=0, return_inverse=True, return_counts=True)
+        others = counts[span_ids.ravel()] - 1
         shared = np.bincount(tree[inner], others, minlength=len(trees)).reshape(-1, heads)
         spans = trees.n_words[::heads] - 2
-        counts = spans > 0
-        agreement = shared[counts] / (spans[counts, None] * max(heads - 1, 1))
-        return cls(agreement.sum(0), int(counts.sum()))
+        scored = spans > 0
+        agreement = shared[scored] / (spans[scored, None] * max(heads - 1, 1))
+        return cls(agreement.sum(0), int(scored.sum()))
 
     def __add__(self, other: Agreement) -> Agreement:
         """Add the sums over two sets of sentences."""

@@ -170,8 +170,8 @@ def choose_command(
         check_new([output], overwrite=overwrite)
     window = Window(min_words, max_words)
     source = find_parser(parser, Overrides(encoder)) if parser else None
-    how = how_split(source, text, first_lines(inputs, text.column))
-    split = tokeniser(how.name, split=how.sentences)
+    splitting = how_split(source, text, first_lines(inputs, text.column))
+    split = tokeniser(splitting.name, split=splitting.sentences)
     drawn = read_pool(inputs, split, window, size=pool, seed=seed, column=text.column)
     measured = _measured(drawn.words, source, device)
     chosen = rank(measured, number).tolist()

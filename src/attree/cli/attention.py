@@ -52,11 +52,11 @@ def attention_command(
     for text in heads or []:
         if text == "all":
             continue
-        if (named := parse_heads(text.removeprefix("list:"))) is None:
+        if (head_set := parse_heads(text.removeprefix("list:"))) is None:
             problem = "only `attree heads` can choose heads by their F1"
             fix = "give --heads all, --heads list:LAYER.HEAD,… or --selection"
             raise AttreeError("heads-by-f1", problem, fix=fix)
-        sets.append(named)
+        sets.append(head_set)
     columns = columns_for(
         described,
         every="all" in (heads or []),

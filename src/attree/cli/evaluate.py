@@ -76,23 +76,23 @@ def evaluate_command(
 
     settings = settings_of(**reading.given(), accept_loss=accept_loss)
     words = {"predictions": predictions, "gold": gold, "train": train, "test": test, "split": split}
-    asked = {name for name, value in words.items() if value}
+    named = {name for name, value in words.items() if value}
     names = tuple(parser or ())
-    if asked in _KEPT:
+    if named in _KEPT:
         from attree.apps.evaluate.systems import How, evaluate
         from attree.evaluation.side_by_side import Gold
 
         how = How(settings, encoder, device, max_words, allow_overlap)
-        kept = [*map(str, predictions or ()), *names] or ["universal"]
+        systems = [*map(str, predictions or ()), *names] or ["universal"]
         gold_trees = Gold.read(gold or test or (), settings)
         _tell(gold_trees.refused)
-        scored = evaluate(gold_trees, kept, how)
+        scored = evaluate(gold_trees, systems, how)
         show(scored.tables())
         for drawing in scored.worst(worst):
             print(drawing)
         scored.check_missing(accept_loss)
         return
-    if asked not in _TRAINED:
+    if named not in _TRAINED:
         fix = "give --test, or PREDICTIONS and --gold, or --train and --test, or "
         fix += "one file and --split 100:"
         raise AttreeError("nothing-to-evaluate", "it is not clear what to evaluate", fix=fix)

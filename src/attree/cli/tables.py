@@ -141,10 +141,10 @@ def compare(first: Path, second: Path, /) -> None:
     from attree.reports.tables.build import RESAMPLES, SentenceCounts, differences
 
     parsers = SentenceCounts.read(first), SentenceCounts.read(second)
-    whole = [parser.f1() for parser in parsers]
+    f1s = [parser.f1() for parser in parsers]
     lines = []
     for metric, difference in differences(*parsers).items():
-        figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{difference.difference:.2f}"]
+        figures = [f"{float(f1[metric][0]):.2f}" for f1 in f1s] + [f"{difference.difference:.2f}"]
         interval = f"{difference.low:.2f} to {difference.high:.2f}"
         lines.append([HEADINGS[metric], *figures, interval, f"{difference.p:.3f}"])
     headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
@@ -183,5 +183,5 @@ def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any])
     from attree.base import tables as render
     from attree.base.provenance import provenance
 
-    made = provenance(code=["attree.cli.tables"], settings={"prefix": prefix})
-    render.save(prefix, records, tables, made)
+    record = provenance(code=["attree.cli.tables"], settings={"prefix": prefix})
+    render.save(prefix, records, tables, record)

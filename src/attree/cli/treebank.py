@@ -193,8 +193,8 @@ def convert_command(
     check_new([output], overwrite=overwrite)
     to = to or target(output)
     done = convert(job.files, job.settings, output, to)
-    for told, item in enumerate(done.rejected):
-        _tell(item, told)
+    for number, item in enumerate(done.rejected):
+        _tell(item, number)
     say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
     if done.raised:
         say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
@@ -228,30 +228,30 @@ def _convert(
         from attree.treebank.table import TableBuilder
 
         builder = TableBuilder()
-    seen = Inspector(job.files, job.settings)
-    told = 0
-    for item in seen.watch(_reading(job)):
-        told += not check and _tell(item, told)
+    inspector = Inspector(job.files, job.settings)
+    n_told = 0
+    for item in inspector.watch(_reading(job)):
+        n_told += not check and _tell(item, n_told)
         if builder is not None:
             builder.add(item)
-    warned = list(warnings(seen))
+    warned = list(warnings(inspector))
     if check:
-        print(shown(report(seen, job.title, warned)))
-    say(f"{job.title}: {totals(seen.counts)}")
+        print(shown(report(inspector, job.title, warned)))
+    say(f"{job.title}: {totals(inspector.counts)}")
     for warning in warned:
         say(f"warning: {warning}")
-    if not check or seen.counts.read == 0:
-        refuse(seen)
+    if not check or inspector.counts.read == 0:
+        refuse(inspector)
     if builder is not None:
         from attree.base.schemas import REJECTED, write_table
 
-        metadata = _metadata(job, seen.counts)
+        metadata = _metadata(job, inspector.counts)
         sentences, others = builder.tables()
         if rejected:
             write_table(rejected, others, schema=REJECTED, metadata=metadata)
         if output:
             write_table(output, sentences, schema=sentences.schema, metadata=metadata)
-    return seen.script
+    return inspector.script
 
 
 def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:

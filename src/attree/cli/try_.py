@@ -69,10 +69,10 @@ def try_command(
     form = "brackets" if brackets else "json" if as_json else "tree"
     by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
     if constraints:
-        asked = _half_known(constraints, sentence)
+        sentences = _half_known(constraints, sentence)
     else:
-        asked = _sentences(sentence, parsers[names[0]], by_spaces)
-    for words, constraint in asked:
+        sentences = _sentences(sentence, parsers[names[0]], by_spaces)
+    for words, constraint in sentences:
         for name, model in parsers.items():
             several = name if len(parsers) > 1 else None
             if several and form != "json":
@@ -111,14 +111,14 @@ def _sentences(
     texts: Iterable[str] = [sentence] if sentence is not None else _asked()
     if sentence == "-":
         texts = (line.rstrip("\n") for line in sys.stdin if line.strip())
-    told = {parser.language}
+    named_codes = {parser.language}
     for text in texts:
         if by_spaces:
             yield text.split(), None
             continue
         code, sentences = parser.sentences(text)
-        if code not in told:
-            told.add(code)
+        if code not in named_codes:
+            named_codes.add(code)
             say(f"attree: words are split by the rules for {named(code)}, told from the text")
         yield from ((words, None) for words in sentences)
 

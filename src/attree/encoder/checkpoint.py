@@ -182,8 +182,7 @@ def shape_of(folder: Path) -> Shape:
     """Return family, layers, heads, hidden size and longest input, as stated in ``config.json``.
 
     Raises:
-        AttreeError: as for :func:`read_config`; or the model has no attention, or more weights
-            than the files.
+        AttreeError: as for :func:`read_config`; or no attention, or more weights than the files.
     """
     config, path = read_config(folder), folder / _CONFIG
     for size in ("layers", "attention heads"):

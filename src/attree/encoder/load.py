@@ -248,7 +248,7 @@ def load_encoder(
     use_threads(threads)
     for name, sizes in _SIZES_KEPT.items():
         os.environ.setdefault(name, sizes)
-    where = choose_device(device)
-    dtype = dtype_on(where) if source.dtype == "auto" else source.dtype
+    chosen = choose_device(device)
+    dtype = dtype_on(chosen) if source.dtype == "auto" else source.dtype
     with without_collecting():
-        return Encoder(source, verify(source), where, getattr(torch, dtype))
+        return Encoder(source, verify(source), chosen, getattr(torch, dtype))

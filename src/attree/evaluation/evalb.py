@@ -54,10 +54,10 @@ def read_parameters(path: str | Path) -> Parameters:
         keyword, *values = text.split()[:3] or [""]
         if text.startswith("#") or len(text.strip()) < 3 or keyword == "DEBUG":
             continue
-        name, wanted = _KEYWORDS.get(keyword, ("", 1))
+        name, n_values = _KEYWORDS.get(keyword, ("", 1))
         code, problem, fix = "bad-parameter", "", None
-        if len(values) < wanted:
-            problem = f"{keyword} needs {wanted} values"
+        if len(values) < n_values:
+            problem = f"{keyword} needs {n_values} values"
         elif not name:
             code, problem = "unknown-name", f"unknown keyword {keyword}"
             fix = f"the keywords are {', '.join(_KEYWORDS)}"
@@ -68,7 +68,7 @@ def read_parameters(path: str | Path) -> Parameters:
         if name in _NUMBERS:
             settings[name] = bool(int(values[0])) if name == "labelled" else int(values[0])
         else:
-            value = values[0] if wanted == 1 else tuple(values)
+            value = values[0] if n_values == 1 else tuple(values)
             settings[name] = settings.get(name, frozenset()) | {value}
     return Parameters(**settings)
 
@@ -166,8 +166,8 @@ def read_tree(line: str, parameters: Parameters) -> Bracketing:
                 position = match.end() + 1
                 tree.length += label not in parameters.delete_for_length
                 if label in parameters.quotes and word in _QUOTES:
-                    here = len(tree.words), len(tree.brackets)
-                    tree.quotes.append(_Quote(word, label, *here, list(open_brackets)))
+                    counts = len(tree.words), len(tree.brackets)
+                    tree.quotes.append(_Quote(word, label, *counts, list(open_brackets)))
                 if label not in parameters.delete:
                     tree.words.append((word, label))
                 continue
@@ -237,9 +237,9 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
 def _mend_quotes(gold: Bracketing, test: Bracketing, parameters: Parameters) -> None:
     for i, quote in enumerate(test.quotes):
         position = quote.position  # the others are compared with where it was
-        for j, here in enumerate(gold.quotes):
-            deleted = here.tag in parameters.delete
-            if here.position != position or deleted == (quote.tag in parameters.delete):
+        for j, other in enumerate(gold.quotes):
+            deleted = other.tag in parameters.delete
+            if other.position != position or deleted == (quote.tag in parameters.delete):
                 continue
             gold.put_back(j) if deleted else test.put_back(i)
 
@@ -259,10 +259,10 @@ def _count_equal(gold: Iterable[_Bracket], test: Iterable[_Bracket], parameters:
         labels[start, end].append(label)
     count = 0
     for start, end, label in gold:
-        left = labels[start, end]
-        for index, other in enumerate(left):
+        remaining = labels[start, end]
+        for index, other in enumerate(remaining):
             if not parameters.labelled or parameters.same_label(label, other):
-                del left[index]
+                del remaining[index]
                 count += 1
                 break
     return count

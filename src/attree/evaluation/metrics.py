@@ -216,17 +216,17 @@ def upper_bound(
     """
     if max_words is not None:
         gold = gold.take(np.flatnonzero(gold.n_words <= max_words))
-    right = gold_spans(gold)
-    if (crossing := first_crossing(right)) >= 0:
+    spans = gold_spans(gold)
+    if (crossing := first_crossing(spans)) >= 0:
         raise AttreeError(
             "crossing-spans",
             f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross",
             fix="read the treebank with a format that makes its trees continuous",
         )
     binary = np.maximum(gold.n_words - 1, 0)
-    f1 = sentence_f1(right.counts, binary, right.counts, profile=profile)
-    counts = _sum_counts(gold, right.counts, binary, right.counts, f1)
-    return replace(counts, labels=label_recall(gold.trees, right, gold.n_words > 1, labels))
+    f1 = sentence_f1(spans.counts, binary, spans.counts, profile=profile)
+    counts = _sum_counts(gold, spans.counts, binary, spans.counts, f1)
+    return replace(counts, labels=label_recall(gold.trees, spans, gold.n_words > 1, labels))
 
 
 def _sum_counts(
@@ -258,11 +258,11 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
         AttreeError: they do not; the message names the first sentence at fault.
     """
     fix = "score the parses with the sentence table they were made from"
-    for parts, others, which in ((gold, parses, "parses"), (parses, gold, "gold trees")):
+    for parts, others, name in ((gold, parses, "parses"), (parses, gold, "gold trees")):
         missing = np.setdiff1d(parts.sentence, others.sentence)
         if missing.size:
             more = f" (nor have {missing.size - 1} others)" if missing.size > 1 else ""
-            problem = f"sentence {missing[0]} has no row among the {which}{more}"
+            problem = f"sentence {missing[0]} has no row among the {name}{more}"
             raise AttreeError("other-sentences", problem, fix=fix)
     if gold.sentence.size != parses.sentence.size:
         sentences = np.concatenate([gold.sentence, parses.sentence])

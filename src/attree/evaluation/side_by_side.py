@@ -114,8 +114,8 @@ def sentence_of(
 ) -> Sentence:
     """Make a sentence of a predicted tree; ``where`` is its file and line."""
     words, spans = tuple(words), list(spans)
-    named = zip(spans, labels or [""] * len(spans), strict=True)
-    labelled = tuple((start, end, label) for (start, end), label in named)
+    pairs = zip(spans, labels or [""] * len(spans), strict=True)
+    labelled = tuple((start, end, label) for (start, end), label in pairs)
     return Sentence(words, tuple(tags or [""] * len(words)), labelled, *where)
 
 
@@ -285,8 +285,8 @@ class Evaluation:
                 columns.append(("missing wrong", wrong))
         headings, cells = zip(*columns, strict=True)
         note = " ".join(self._remarks(shown, with_interval))
-        whole = Table("F1", headings, list(map(list, zip(*cells, strict=True))), note)
-        return [whole, *self._pairs()]
+        main = Table("F1", headings, list(map(list, zip(*cells, strict=True))), note)
+        return [main, *self._pairs()]
 
     def _remarks(self, shown: Sequence[str], with_interval: bool) -> Iterator[str]:
         policy, scored = self.gold.punctuation, self.rows[0].runs[0].sentences
@@ -325,7 +325,7 @@ class Evaluation:
 
     def _pairs(self) -> list[Table]:
         """Compare every two systems by paired bootstrap on the sentences that both parsed."""
-        made = []
+        pair_tables = []
         for metric, heading in TESTED.items():
             lines = [
                 [first.name, second.name, *_compare_pair(first.parts[metric], second.parts[metric])]
@@ -334,12 +334,12 @@ class Evaluation:
             ]
             if lines:
                 headings = ["first", "second", "difference", "95 %", "p"]
-                made.append(Table(f"{heading}: every two", headings, lines, names=2))
+                pair_tables.append(Table(f"{heading}: every two", headings, lines, names=2))
         note = (
             f"First minus second, on the sentences that both have; paired bootstrap, {RESAMPLES:,} "
             "resamples, two-sided p."
         )
-        return [*made[:-1], *(replace(table, note=note) for table in made[-1:])]
+        return [*pair_tables[:-1], *(replace(table, note=note) for table in pair_tables[-1:])]
 
     def check_missing(self, accept_loss: float = 0.0) -> None:
         """Refuse systems without trees for more than a tenth of the sentences.

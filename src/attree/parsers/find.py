@@ -186,12 +186,12 @@ def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
 def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
     selection = read_selection(path)
     # results/heads/{encoder}/… belongs to results/encoders/{encoder}.json
-    beside = (
+    paths = (
         folder.parents[1] / "encoders" / f"{folder.name}.json"
         for folder in path.absolute().parents
         if folder.parent.name == "heads"
     )
-    encoder = _encoder(overrides, next(beside, None))
+    encoder = _encoder(overrides, next(paths, None))
     parser = _from_recipe(selection, overrides, encoder)
     check_selected_with(selection, encoder.slug, encoder.fingerprint, file=path, fix=_NAME_IT)
     return parser
@@ -275,12 +275,12 @@ def language_of(parser: str) -> str:
 def _encoder_of(description: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:
     """Return the encoder named in ``overrides``, else described near the folder, else its own."""
     source = description.encoder
-    beside_it = (above / "encoders" / f"{source.slug}.json" for above in folder.absolute().parents)
-    beside = next((path for path in beside_it if path.is_file()), None)
-    if overrides.encoder is None and beside is None and source.kind is not None:
-        named = {key: getattr(source, key) for key in ("slug", "kind", "id", "revision")}
-        return resolve(EncoderSource(**named, dtype=DTYPE))
-    return _encoder(overrides, beside)
+    paths = (above / "encoders" / f"{source.slug}.json" for above in folder.absolute().parents)
+    path = next((candidate for candidate in paths if candidate.is_file()), None)
+    if overrides.encoder is None and path is None and source.kind is not None:
+        fields = {key: getattr(source, key) for key in ("slug", "kind", "id", "revision")}
+        return resolve(EncoderSource(**fields, dtype=DTYPE))
+    return _encoder(overrides, path)
 
 
 def _identity(encoder: ResolvedEncoder) -> dict[str, str]:

@@ -217,11 +217,11 @@ class Parser:
         parser = str(usual_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
         code = code_of(language) if language else language_of(parser)
-        beside = splitter_beside(code)
+        splitter = splitter_beside(code)
         grammar = is_grammar(parser) and chosen == Overrides()
         source = GrammarFolder(parser) if grammar else find_parser(parser, chosen)
         loaded = cls.of(source, device=device, threads=threads, **settings)
-        loaded._splitter = beside
+        loaded._splitter = splitter
         return loaded
 
     @classmethod
@@ -479,17 +479,17 @@ class Parser:
         too_long = np.array([sentence.too_long for sentence in pieces], bool)
         too_long |= n_words > (self._max_words or np.inf)
         status = np.where(too_long, TOO_LONG, OK).astype("<U16")
-        wanted = np.flatnonzero((status == OK) & (n_words > 1))
+        parsed = np.flatnonzero((status == OK) & (n_words > 1))
         groups = batches(
-            [len(pieces[i].ids) for i in wanted],
+            [len(pieces[i].ids) for i in parsed],
             tokens_per_batch=self._tokens_per_batch,
             cells_per_batch=_CELLS_PER_BATCH,
         )
-        chosen = [wanted[group] for group in groups]
+        chosen = [parsed[group] for group in groups]
         # a single word needs decoding only for its label
-        lone = [i for i in known if status[i] == OK and n_words[i] == 1]
-        if lone and self.model.labelled:
-            chosen.append(np.array(lone, dtype=np.int64))
+        single = [i for i in known if status[i] == OK and n_words[i] == 1]
+        if single and self.model.labelled:
+            chosen.append(np.array(single, dtype=np.int64))
         return Prepared(self.model, n_words, status, chosen, known, pieces)
 
 

@@ -85,8 +85,8 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
         if name in parsers:
             systems.append(parsers[name].parse_gold(gold, short[name], labels))
             continue
-        whole, ours = trees[name]
-        read = [sentence for sentence in whole if sentence.words not in untested]
+        sentences, ours = trees[name]
+        read = [sentence for sentence in sentences if sentence.words not in untested]
         labelled = has_labels(read, Path(name))
         systems.append(System.of_trees(short[name], gold, read, labelled=labelled, tagged=ours))
     for system in systems:
@@ -99,15 +99,15 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
 def _leave_out_trained(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, list[str]]:
     """Leave out sentences that a parser was trained on, and say how many."""
     hashes = fingerprints(sentence.words for sentence in gold.sentences)
-    seen, counts = np.zeros(len(hashes), bool), {}
+    trained_on, counts = np.zeros(len(hashes), bool), {}
     for name, parser in parsers.items():
         trained = getattr(parser.model, "trained", None)
         if trained is not None and (shared := np.isin(hashes, trained.trained_on)).any():
-            seen |= shared
+            trained_on |= shared
             counts[name] = int(shared.sum())
     if not counts:
         return gold, []
-    if seen.all():
+    if trained_on.all():
         problem = f"every sentence is among the training trees of {', '.join(counts)}"
         fix = "score other trees, or pass --allow-overlap"
         raise AttreeError("all-trained-on", problem, fix=fix)
@@ -117,7 +117,7 @@ def _leave_out_trained(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold,
     ]
     for line in notes:
         say(f"attree: {line}")
-    return gold.take(np.flatnonzero(~seen).tolist()), notes
+    return gold.take(np.flatnonzero(~trained_on).tolist()), notes
 
 
 def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool] | None:
@@ -143,8 +143,8 @@ def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool
     for file in files:
         # a file name that tells no format: brackets as attree writes them
         plain = settings.format is None and format_of(file) is None and file.suffix in (".txt", "")
-        how = replace(settings, format="ptb") if plain else settings
-        read += read_whole([file], how, refused.append)
+        reading = replace(settings, format="ptb") if plain else settings
+        read += read_whole([file], reading, refused.append)
     for line in refused:
         say(line)
     return (read, False) if read else None

@@ -159,8 +159,8 @@ def _without(train: Treebank, test: Treebank) -> Treebank:
     shared = shared_rows(words, test.table["words"].to_pylist())
     if not shared:
         return train
-    left = np.setdiff1d(np.arange(len(words)), shared)
-    if not left.size:
+    rows = np.setdiff1d(np.arange(len(words)), shared)
+    if not rows.size:
         problem = "every training tree is among the sentences to be evaluated on"
         fix = "choose other trees, or pass --allow-overlap"
         raise AttreeError("all-evaluated-on", problem, fix=fix)
@@ -168,16 +168,16 @@ def _without(train: Treebank, test: Treebank) -> Treebank:
         f"attree: {len(shared):,} of {len(words):,} sentences are among those to be evaluated on: "
         "left out of training (--allow-overlap keeps them)"
     )
-    return _take_rows(train, left)
+    return _take_rows(train, rows)
 
 
 def _limit_numbers(wanted: Sequence[int], train: Treebank) -> tuple[int, ...]:
     """Limit the numbers of trees to those that can be drawn."""
     usable = len(usable_trees(train.table))
-    few = [n for n in wanted if n > usable]
-    if few:
-        named = ", ".join(f"{n:,}" for n in few)
-        say(f"attree: {named} trees were asked for, there are {usable:,} of three words and more")
+    too_large = [n for n in wanted if n > usable]
+    if too_large:
+        listed = ", ".join(f"{n:,}" for n in too_large)
+        say(f"attree: {listed} trees were asked for, there are {usable:,} of three words and more")
     return tuple(dict.fromkeys(min(n, usable) for n in wanted))
 
 
@@ -240,13 +240,13 @@ class _Bench:
 
     def _with_heads(self, name: str, rows: Sequence[int]) -> AveragedHeads:
         """Choose heads by their F1 on some training trees."""
-        made, gold = UNSUPERVISED[name], Parses.gold(self._drawn)
-        grid = rank(self._attention, gold, made, only=np.array(rows, np.int32)).grid()
+        recipe, gold = UNSUPERVISED[name], Parses.gold(self._drawn)
+        grid = rank(self._attention, gold, recipe, only=np.array(rows, np.int32)).grid()
         select = HeadSelection.parse(_ABOVE)
         if not (grid > select.number).any():
             self.few = True
             select = HeadSelection("best", number=min(_ELSE_BEST, grid.size))
-        return AveragedHeads(self._encoder, tuple(select.apply(grid)), made)
+        return AveragedHeads(self._encoder, tuple(select.apply(grid)), recipe)
 
     @cached_property
     def _drawn(self) -> pa.Table:

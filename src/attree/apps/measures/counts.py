@@ -127,8 +127,8 @@ def phrase_types(trees: Trees) -> PhraseTypes:
         return PhraseTypes(none, [], none, none.astype(np.float64))
     rank = np.argsort(np.argsort(trees.label_names))  # so that labels come in their order
     keys = trees.tree_of * len(trees.label_names) + rank[trees.labels]
-    unique, which, count = np.unique(keys, return_inverse=True, return_counts=True)
-    lengths = np.bincount(which, weights=trees.ends - trees.starts)
+    unique, groups, count = np.unique(keys, return_inverse=True, return_counts=True)
+    lengths = np.bincount(groups, weights=trees.ends - trees.starts)
     names = sorted(trees.label_names)
     tree, label = np.divmod(unique, len(names))
     return PhraseTypes(tree, [names[code] for code in label.tolist()], count, lengths / count)

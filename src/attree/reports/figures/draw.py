@@ -168,12 +168,12 @@ def maps(matrices: Mapping[str, Matrix], sides: Mapping[str, Any]) -> Figure:
     across = min(len(matrices), _MAPS_ACROSS)
     down = -(-len(matrices) // _MAPS_ACROSS)
     side = 3.6 if words is None else max(3.2, 0.3 * len(words))
-    figure, every = plt.subplots(
+    figure, grid = plt.subplots(
         down, across, figsize=(side * across, side * down), layout="constrained", squeeze=False
     )
-    for axes in every.flat[len(matrices) :]:
+    for axes in grid.flat[len(matrices) :]:
         axes.set_axis_off()
-    for axes, (title, matrix) in zip(every.flat, matrices.items(), strict=False):
+    for axes, (title, matrix) in zip(grid.flat, matrices.items(), strict=False):
         picture = _heat_map(axes, matrix, title, sides)
         tell(picture, *(
             f"{words[y]} → {words[x]}: {matrix[y, x]:.3f}" if words
@@ -195,10 +195,10 @@ def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
     axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="right as often as said")
     for key in dict.fromkeys((row["line"], row["kind"]) for row in rows):
         points = [row for row in rows if (row["line"], row["kind"]) == key]
-        every = sum(row["spans"] for row in points)
+        total = sum(row["spans"] for row in points)
         x, y = ([row[name] for row in points] for name in ("likely", "right"))
         (line,) = axes.plot(x, y, linewidth=1.2, label=", ".join(key))
-        sizes = [300 * row["spans"] / every for row in points]
+        sizes = [300 * row["spans"] / total for row in points]
         axes.scatter(x, y, s=sizes, color=line.get_color(), alpha=0.6)
     axes.set_xlabel("probability of a span")
     axes.set_ylabel("share of such spans in the gold tree")

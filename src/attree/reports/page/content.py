@@ -145,7 +145,7 @@ def _experiment(path: Path) -> dict[str, Any]:
     ]
     drawn = layout.get("axis") not in (None, "test") and len({row["column"] for row in lines}) > 1
     title = str(layout.get("title", path.stem))
-    beside = {
+    figure_tables = {
         kind: path.with_name(f"{path.stem}.{kind}.parquet") for kind in ("weights", "sentence")
     }
     return {
@@ -153,7 +153,7 @@ def _experiment(path: Path) -> dict[str, Any]:
         "tables": saved_tables(path),
         "chart": charts.lines(rows, title, axis_of(layout)) if drawn else "",
         **_reliability(path.with_name(f"{path.stem}.reliability.parquet"), title),
-        "maps": {kind: charts.maps(file) for kind, file in beside.items() if file.is_file()},
+        "maps": {kind: charts.maps(file) for kind, file in figure_tables.items() if file.is_file()},
     }
 
 

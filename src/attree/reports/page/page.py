@@ -44,8 +44,8 @@ def write_page(
     from attree.reports.page.content import content
 
     usual = Path(path_of(RUN, results=results))
-    asked = ReportedRun.read(run or (usual if usual.is_file() else None))
-    shown = content(results, asked, sentences=sentences)
+    request = ReportedRun.read(run or (usual if usual.is_file() else None))
+    shown = content(results, request, sentences=sentences)
     templates = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )

@@ -72,7 +72,7 @@ def _reasons(path: Path) -> list[str]:
     counts = Counter(row["reason"] for row in rows)
     first = {row["reason"]: f"{row['file']}:{row['line']}" for row in reversed(rows)}
     common = counts.most_common(_REASONS)
-    reasons = [f"{count:,} × {why} (first: {first[why]})" for why, count in common]
+    reasons = [f"{count:,} × {reason} (first: {first[reason]})" for reason, count in common]
     more = len(counts) - _REASONS
     return [*reasons, f"{more} more reasons"] if more > 0 else reasons
 

@@ -55,8 +55,8 @@ def read_scores(results: Path, run: ReportedRun) -> Scores:
     file = run.configuration.get("published")
     rows: dict[Key, ScoreRow] = {}
     tables: list[Table] = []
-    asked = list(run.tables.values()) or [AskedTable("Across languages", None, _list_rows(results))]
-    for table in asked:
+    wanted = list(run.tables.values()) or [AskedTable("Across languages", None, _all_rows(results))]
+    for table in wanted:
         figures = read_published(Path(file), table.published) if file and table.published else {}
         scored = score_rows(_files(results, table.rows), figures)
         rows |= {(row.encoder, row.parser, *row.test): row for row in scored}
@@ -65,7 +65,7 @@ def read_scores(results: Path, run: ReportedRun) -> Scores:
     return Scores(ordered, tables, [key for key in run.rows if key not in rows])
 
 
-def _list_rows(results: Path) -> list[Key]:
+def _all_rows(results: Path) -> list[Key]:
     files = sorted((results / "scores").glob("*/*/*/*.json"))
     parts = (file.relative_to(results / "scores").with_suffix("").parts for file in files)
     return [(encoder, parser, language, split) for encoder, parser, language, split in parts]
@@ -161,8 +161,8 @@ def _describe_parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
     others = dict.fromkeys(row.parser for row in parsers if row.parser not in tuned)
     parts = []
     if averaging:
-        told = as_list(_describe_recipe(name, recipes[name]) for name in averaging)
-        who = f"the parser {told}" if len(averaging) == 1 else f"each of {told}"
+        names = as_list(_describe_recipe(name, recipes[name]) for name in averaging)
+        who = f"the parser {names}" if len(averaging) == 1 else f"each of {names}"
         parts.append(
             f"{'' if trained else 'nothing was trained: '}{who} averages the attention heads that "
             f"give the best trees on {as_list(dict.fromkeys(averaging.values()))}, scores the "
@@ -188,8 +188,8 @@ def _describe_recipe(name: str, recipe: Mapping[str, str]) -> str:
 
 def _describe_encoder(run: ReportedRun, slug: str) -> str:
     source = run.configuration.get("encoders", {}).get(slug) or {}
-    named = next((str(source[key]) for key in ("hub", "package", "path") if source.get(key)), "")
-    return f"{slug} ({named})" if named and named != slug else slug
+    name = next((str(source[key]) for key in ("hub", "package", "path") if source.get(key)), "")
+    return f"{slug} ({name})" if name and name != slug else slug
 
 
 def as_list(names: Iterable[str]) -> str:

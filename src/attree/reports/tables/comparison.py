@@ -140,17 +140,17 @@ def systems(
     timed = _read_speeds(speeds)
     fixed = _score_fixed(tables, profile, max_words)
     rows = [(path, row) for path in summaries for row in score_rows([path], {}, resample=False)]
-    every = [row for _, row in rows]
+    all_rows = [row for _, row in rows]
     scored = []
     for path, row in rows:
-        beside = path.with_suffix(".parquet")
+        scores_path = path.with_suffix(".parquet")
         counts = fixed.get((*row.test, row.parser))
-        if not row.is_baseline and beside.is_file():
-            counts = SentenceCounts.read(beside)
+        if not row.is_baseline and scores_path.is_file():
+            counts = SentenceCounts.read(scores_path)
         scored.append(
             replace(
                 row,
-                name=heading_of(row, every),
+                name=heading_of(row, all_rows),
                 kind=TREES if row.encoder == IMPORTED else COMPUTED,
                 selection="" if row.is_baseline else row.selection,
                 speed=timed.get((*row.test, row.encoder, row.parser)),
@@ -158,8 +158,8 @@ def systems(
                 each=counts,
             )
         )
-    tests = list(by_test(every))
-    computed = {row.parser for row in every}
+    tests = list(by_test(all_rows))
+    computed = {row.parser for row in all_rows}
     published = [
         _published(name, test, languages[test[0]])
         for test in tests
@@ -257,7 +257,7 @@ def compared(
     Raises:
         AttreeError: systems of one split are scored on different sentences.
     """
-    ordered, every = [], []
+    ordered, all_records = [], []
     for tested in by_test(systems).values():
         records = _pairs([system for system in tested if system.each is not None])
         p = _against_best(tested, records)
@@ -268,8 +268,8 @@ def compared(
         ordered += sorted(
             filled, key=lambda row: (row.kind == PUBLISHED, row.is_baseline, -_f1(row))
         )
-        every += records
-    return ordered, every
+        all_records += records
+    return ordered, all_records
 
 
 def _by_length(system: ScoreRow, lengths: Sequence[int]) -> dict[int, float | None]:
