@@ -198,7 +198,7 @@ class TreePipe(Pipe):
             settings = msgspec.msgpack.decode(data)
         except msgspec.DecodeError:
             problem = "these bytes are no settings of the pipe attree"
-            fix = "make them anew: nlp.to_bytes()"
+            fix = "make them again with nlp.to_bytes()"
             raise AttreeError("bad-settings", problem, fix=fix) from None
         self._take(_settings(settings))
         return self
@@ -333,7 +333,7 @@ def _parse_of(doc: Doc) -> Parse:
         fix = 'nlp.add_pipe("attree") sets them'
         raise AttreeError("no-parse", "this document has no trees", fix=fix)
     if not isinstance(data, _Checked):
-        name, fix = f"document's data ({KEY})", "parse the document anew"
+        name, fix = f"document's data ({KEY})", "parse the document again"
         parse = described(data, Parse, what=name, fix=fix)
         data = doc.user_data[KEY] = _Checked(data)
         data.parse = parse

@@ -75,7 +75,7 @@ def check_selected_with(
 ) -> None:
     """Check that a selection of heads was made with the encoder of this slug and fingerprint."""
     if selection.get("encoder", fingerprint) != fingerprint:
-        problem = f"these heads were selected with another encoder than {slug}"
+        problem = f"these heads were not selected with the encoder {slug}"
         raise AttreeError("other-encoder", problem, file=file, fix=fix)
 
 

@@ -119,7 +119,7 @@ def rank(
             also = Agreement.of(trees_of_heads, batch.matrices_each)
             agreed = also if agreed is None else agreed + also
     if counts is None or not counts.scored.any():
-        problem = "no sentence here has two words and more, so heads cannot be ranked"
+        problem = "heads cannot be ranked, as no sentence has two or more words"
         fix = "tune on a split with longer sentences"
         raise AttreeError("no-sentences", problem, file=manifest, fix=fix)
     percent = None if agreed is None else agreed.percent()
@@ -132,7 +132,7 @@ def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArra
     within = np.minimum(rows, max(0, gold.sentence.size - 1))
     same = gold.sentence.size > 0 and np.array_equal(gold.sentence[within], batch.sentence)
     if batch.sentence.size and not (same and np.array_equal(gold.n_words[within], batch.n_words)):
-        problem = "the attention was computed from other sentences than these"
+        problem = "the attention was computed from other sentences"
         fix = "run `attree attention` again on this sentence table"
         raise AttreeError("other-sentences", problem, file=manifest, fix=fix)
     return within[: batch.sentence.size]

@@ -106,7 +106,7 @@ def within(heads: Sequence[Head], n_layers: int, n_heads: int) -> list[Head]:
     """Check that units lie in a grid of layers and heads; return them sorted, each once."""
     for layer, head in heads:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            fix = f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}, both from 0"
+            fix = f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}"
             raise AttreeError("no-such-head", f"there is no head {layer}.{head}", fix=fix)
     return sorted(set(heads))
 

@@ -79,7 +79,7 @@ def annotate_command(
 
     if output is None:
         if not are_treebanks(text) or len(text) > 1:
-            problem = "no folder for the treebank is named"
+            problem = "there is no folder to write to"
             raise AttreeError("no-output", problem, fix="add --output FOLDER")
         output = Path(f"{text[0].name.partition('.')[0] or 'treebank'}-corrected")
     if parser is None:

@@ -146,7 +146,7 @@ def speed_command(
 
     paths = dict(word.partition("=")[::2] for word in parser)
     if "" in paths.values() or len(paths) < len(parser):
-        problem = "a --parser has no path, or two have one name"
+        problem = "a --parser has no path, or two have the same name"
         raise AttreeError("bad-option", problem, fix="give each as NAME=PATH")
     with as_table(sentences) as table:
         write_speeds(paths, table, encoder, output, first=first, device=device)

@@ -101,7 +101,7 @@ def evaluate_command(
     from attree.treebank.given import Treebank
 
     if not all(re.fullmatch("0*[1-9][0-9]{0,8}", number) for number in trees):
-        problem = f"--trees {','.join(trees)} is not numbers of trees"
+        problem = f"--trees {','.join(trees)} is no list of numbers"
         raise AttreeError("not-a-number", problem, fix="write 10,20,40")
     numbers = tuple(map(int, trees))
     plan = FewShotPlan(

@@ -69,7 +69,7 @@ def parse_command(
         parser = usual_parser(encoder=overrides.encoder, heads=overrides.heads)
     source = find_parser(parser, overrides)
     if rows.output.marginals and (not source.has_distribution or output is None):
-        fix = "take one that `attree train` made by a tree CRF, such as tree-crf-full"
+        fix = "use a tree CRF of `attree train`, such as tree-crf-full"
         problem = "--marginals needs --output, and a parser with a distribution over trees"
         code = "no-output" if source.has_distribution else "no-distribution"
         raise AttreeError(code, problem, fix=fix)
@@ -82,7 +82,7 @@ def parse_command(
         return
     if output is None or output == STANDARD_INPUT:
         fix = "add --output FOLDER, or: cat FILE | attree parse - --to brackets"
-        raise AttreeError("no-output", "no folder for the trees is named", fix=fix)
+        raise AttreeError("no-output", "there is no folder to write to", fix=fix)
     how = how_split(source, text, first_lines(inputs, text.column))
     rows = replace(rows, tokenizer=how.name, sentences=how.sentences, column=text.column)
     setup = WorkerSetup(source, rows, str(output.absolute()), device, threads)

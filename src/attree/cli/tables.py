@@ -120,7 +120,7 @@ def comparison(
 def _average(text: str) -> tuple[str, list[str]]:
     name, _, members = text.partition("=")
     if not (name and members):
-        problem = f"this is no average: {text}"
+        problem = f"{text} does not define an average"
         raise AttreeError("bad-average", problem, fix="write AVERAGE=SYSTEM,SYSTEM")
     return name, members.split(",")
 

@@ -139,7 +139,7 @@ def run(
     if folders:
         others = len(folders) < len(files or [])
         if others or output or rejected or exclude or language or split_name:
-            fix = "give --check and folders alone, or name files"
+            fix = "give only --check and folders, or name files"
             raise AttreeError("folder-by-itself", "a folder is checked whole, by itself", fix=fix)
         _check_each([job for folder in folders for job in of_folder(folder, settings)])
         return

@@ -149,11 +149,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     described(values, _Config, file=path, what=name)
     for key, allowed in _ALLOWED.items():
         if values.get(key) not in allowed:
-            problem = f"{key}: attree cannot read attention of such a kind ({values[key]!r})"[:300]
-            fix = "take the key out" if key in _IMPLEMENTATION else "use another encoder"
+            problem = f"{key}: attree cannot capture attention of this kind ({values[key]!r})"[:300]
+            fix = "remove the key" if key in _IMPLEMENTATION else "use another encoder"
             raise AttreeError("unknown-attention", problem, file=path, fix=fix)
     if not values.get("model_type"):
-        problem = "this model configuration does not say of which type the model is (model_type)"
+        problem = "this model configuration does not state the model's type (model_type)"
         raise AttreeError("no-model-type", problem, file=path, fix=_SAVED)
     return {key: value for key, value in values.items() if key not in _NOT_THE_MODEL_S}
 
@@ -188,7 +188,7 @@ def shape_of(folder: Path) -> Shape:
     for size in ("layers", "attention heads"):
         key, value = _stated(config, size)
         if not value:
-            problem = f"this model has no attention to parse with: no {size} ({key}) are stated"
+            problem = f"this model has no attention to parse with: it states no {size} ({key})"
             fix = "choose an encoder with self-attention"
             raise AttreeError("no-attention", problem, file=path, fix=fix)
     hidden, hidden_size = _stated(config, "hidden size")
@@ -201,7 +201,7 @@ def shape_of(folder: Path) -> Shape:
     }
     shape = described(sizes, Shape, file=path, what="model configuration")
     if shape.hidden_size % shape.n_heads:
-        problem = f"{hidden}: {shape.hidden_size} cannot be shared by {shape.n_heads} heads"
+        problem = f"{hidden}: {shape.hidden_size} is not divisible by {shape.n_heads} heads"
         fix = "check that the download or copy is whole"
         raise AttreeError("bad-shape", problem, file=path, fix=fix)
     # Refused before memory is taken: every layer has four square projections at least, and a
@@ -210,7 +210,7 @@ def shape_of(folder: Path) -> Shape:
     least = 4 * shape.n_layers * shape.hidden_size**2 + narrow * (config.get("vocab_size") or 0)
     size_of_files = sum(file.stat().st_size for file in weight_files(folder))
     if least > size_of_files:
-        problem = f"{least:,} weights or more are described, the files hold {size_of_files:,} bytes"
+        problem = f"config.json describes {least:,} weights, the files have {size_of_files:,} bytes"
         fix = "check that config.json and model.safetensors belong together"
         raise AttreeError("too-few-bytes", problem, file=path, fix=fix)
     return shape
@@ -247,7 +247,7 @@ def weight_files(folder: Path) -> list[Path]:
         AttreeError: there are no weights or only pickles, a file is not regular, or the index names
             other files than ``.safetensors`` files in this folder.
     """
-    fix = "save the model anew with `save_pretrained`, which writes model.safetensors"
+    fix = "save the model again with `save_pretrained`, which writes model.safetensors"
     if os.path.lexists(folder / _WEIGHTS):
         check_regular(folder / _WEIGHTS, what="file of weights")
         return [folder / _WEIGHTS]

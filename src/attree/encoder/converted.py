@@ -100,7 +100,7 @@ def _files(name: str, encoder: Carried) -> list[Path]:
         except PackageNotFoundError:
             lacking.append(package)
     if lacking:
-        problem = f"the encoder {name} is in packages, not all installed ({', '.join(lacking)})"
+        problem = f"packages of the encoder {name} are not installed ({', '.join(lacking)})"
         raise AttreeError("not-installed", problem, fix=encoder.pip)
     for file in files:
         try:
@@ -164,7 +164,7 @@ def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
     versions = {distribution(package).version for package in encoder.parts} - {encoder.version}
     problem = f"version {' and '.join(sorted(versions))} of the package has another encoder"
     if not versions:
-        problem = f"the encoder {name} is cut or altered: its SHA-256 is {digest[:12]}…, not "
+        problem = f"the encoder {name} is damaged or changed: its SHA-256 is {digest[:12]}…, not "
         problem += f"{encoder.sha256[:12]}…"
     raise AttreeError("altered-package", problem, file=files[0], fix=encoder.reinstall)
 
@@ -178,7 +178,7 @@ def _cache_errors(encoder: Carried) -> Iterator[None]:
         number = getattr(error, "errno", None)
         reason = os.strerror(number).lower() if number else str(error)
         size = f"{encoder.size / 1e6:.0f} MB"
-        problem = f"a converted encoder, which takes {size}, cannot be kept in the cache ({reason})"
+        problem = f"the converted encoder ({size}) cannot be written to the cache ({reason})"
         fix = "make room, or set XDG_CACHE_HOME to a folder that only you can write"
         where = getattr(error, "filename", None)
         raise AttreeError("no-cache", problem, file=where, fix=fix) from error

@@ -182,7 +182,7 @@ class Encoder:
             raise self._refused(f"cannot be run on a sentence ({reason})", folder) from error
         attention = mixed.attention
         if not attention[1, :, 0, 1:].any():
-            raise self._refused("lets a word attend to no later one", folder)
+            raise self._refused("does not let a word attend to later words", folder)
         most = 0.1 if self.dtype == torch.bfloat16 else 0.01
         for row, (pieces, single) in enumerate(zip((short, long), alone, strict=True)):
             n, n_pieces = pieces.n_words, len(pieces.ids)
@@ -191,7 +191,7 @@ class Encoder:
             for padded, right in pairs:
                 apart = (padded.float() - right.float()).norm() / right.float().norm()
                 if apart > most:  # false for NaN, which is found for each sentence later
-                    raise self._refused("takes padding for words", folder)
+                    raise self._refused("treats padding as words", folder)
 
     def _refused(self, problem: str, folder: Path) -> AttreeError:
         problem = f"this encoder {problem}: attree cannot read models of type {self.family!r}"

@@ -87,7 +87,7 @@ def merge(layers: nn.ModuleList, weights: Mapping[str, NDArray[Any]], slug: str)
         a, b = (weights.get(f"{name}.{key}", np.empty(0)) for key in "ab")
         fits = a.ndim == b.ndim == 2 and len(a) == b.shape[1]
         if part is None or not fits or (len(b), a.shape[1]) != part.weight.shape:
-            problem = f"the weights {name} are of no part of the encoder {slug}"
+            problem = f"the weights {name} do not fit the encoder {slug}"
             fix = "parse with the encoder that the parser was trained with"
             raise AttreeError("foreign-weights", problem, fix=fix)
         added = torch.from_numpy(b.astype(np.float32) @ a.astype(np.float32))

@@ -109,7 +109,7 @@ class ResolvedEncoder:
 
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
-_RESOLVE = "write it anew with `attree encoder resolve`"
+_RESOLVE = "write it again with `attree encoder resolve`"
 
 
 #: Folder of the workflow's descriptions of encoders, named after the encoders.
@@ -221,11 +221,11 @@ def read_adapter(path: str | Path) -> dict[str, NDArray[Any]]:
             names = [name for name in file.keys() if name.startswith(ADAPTER_PREFIX)]  # noqa: SIM118
             weights = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, TypeError, AttributeError):
-        problem = "these weights are cut short or belong to another parser"
+        problem = "these weights are damaged or belong to another parser"
         raise AttreeError("damaged-weights", problem, file=path, fix=fix) from None
     for name, tensor in weights.items():
         if tensor.dtype != np.float16 or not np.isfinite(tensor).all():
-            problem = f"the weights {name} are no finite numbers of 16 bits"
+            problem = f"the weights {name} are not finite numbers of 16 bits"
             raise AttreeError("damaged-weights", problem, file=path, fix=fix)
     return weights
 
@@ -278,7 +278,7 @@ def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, 
     except RuntimeError:  # ~name of an unknown user
         folder = Path(source.id)
     if not source.id or not folder.is_dir():
-        problem = f"the encoder {source.slug} has no such folder"
+        problem = f"the folder of the encoder {source.slug} does not exist"
         raise AttreeError("missing-folder", problem, file=folder, fix="correct its `path`")
     return folder.resolve(), None
 
@@ -323,7 +323,7 @@ def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, s
             problem = (
                 f"the hub's {name} is now at revision {current}, the first run used {recorded}"
             )
-            fix = f"set `revision: {recorded}` to keep it, or delete this file to move on"
+            fix = f"set `revision: {recorded}` to keep it, or delete this file to use the new one"
             raise AttreeError("revision-changed", problem, file=record, fix=fix)
     folder = _download(name, revision or recorded)
     commit = folder.name  # the cache keeps each commit in a folder of its name

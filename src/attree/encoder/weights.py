@@ -108,7 +108,7 @@ def _check_finite(model: Any, folder: Path) -> None:
         # The sum first: it reads each weight once, and is finite unless a weight is NaN or huge.
         if not weight.sum().isfinite() and not weight.isfinite().all():
             problem = f"the weights hold NaN or infinite numbers ({name})"
-            fix = "use a whole checkpoint: no tree could be read from this one"
+            fix = "use another copy of the checkpoint"
             raise AttreeError("not-finite", problem, file=folder, fix=fix)
 
 

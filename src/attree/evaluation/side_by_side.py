@@ -96,7 +96,7 @@ class Gold:
             for number, tree in enumerate(trees, start=1)
         ]
         if not sentences:
-            raise AttreeError("no-trees", "there are no trees to score by", fix="give some")
+            raise AttreeError("no-trees", "there are no gold trees", fix="give at least one")
         return cls.of_table(to_table(sentences))
 
     def take(self, rows: Sequence[int]) -> Gold:

@@ -233,7 +233,7 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
 
     for name in ("heads", "association", "score", "decoder"):
         if getattr(overrides, name) is not None:
-            problem = f"--{name} has no effect beside this parser, which was trained"
+            problem = f"--{name} has no effect on a trained parser"
             fix = "leave it out, or name upoa, upio, upio-log"
             raise AttreeError("option-without-effect", problem, file=folder, fix=fix)
     description = read_description(folder)
@@ -241,7 +241,7 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     check_regular(weights, what="file of weights")
     encoder = with_adapter(_encoder_of(description, folder, overrides), weights)
     if description.encoder.fingerprint != encoder.fingerprint:
-        problem = f"this parser was trained with another encoder than {encoder.slug}"
+        problem = f"this parser was not trained with the encoder {encoder.slug}"
         raise AttreeError("other-encoder", problem, file=folder, fix=_NAME_IT)
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(

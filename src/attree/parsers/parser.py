@@ -99,7 +99,7 @@ class Chart:
                 whole trees.
         """
         if k < 1:
-            raise AttreeError("bad-count", f"{k} trees are asked for", fix="ask for 1 or more")
+            raise AttreeError("bad-count", f"{k} is no number of trees", fix="ask for 1 or more")
         ranked = self.scores.best(k)
         chances: Sequence[float | None] = ranked.probabilities or [None] * len(ranked.scores)
         trees = ranked.trees.each([self.words] * len(ranked.scores))
@@ -505,5 +505,5 @@ def _encoded(
 
 def _no_sentence(value: Any, noun: str = "sentence") -> AttreeError:
     problem = f"{str(value)[:40]!r} ({type(value).__name__}) is no {noun}"
-    fix = "give a text, a list of words, or a list of those"
+    fix = "give a text, a list of words, or a list of these"
     return AttreeError("not-a-sentence", problem, fix=fix)

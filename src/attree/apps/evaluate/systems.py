@@ -57,7 +57,7 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
             gold sentence.
     """
     if len(set(names)) < len(names):
-        raise AttreeError("named-twice", "a parser is named twice", fix="name each once")
+        raise AttreeError("named-twice", "a parser is named twice", fix="name each parser once")
     trees = {name: loaded for name in names if (loaded := _trees_of(Path(name), how.settings))}
     parsers = {
         name: Parser.load(name, encoder=how.encoder, device=how.device)

@@ -81,7 +81,7 @@ class FewShotPlan:
         for name in self.parsers:
             check_name(name, names, f"unknown parser {name!r}", near=True)
         if self.start and self.parsers and not set(self.parsers) & set(RECIPES):
-            problem = f"--start has no effect on {', '.join(self.parsers)}, which no trees train"
+            problem = f"--start has no effect on {', '.join(self.parsers)}: they are not trained"
             fix = "leave it out, or name a parser of attree train"
             raise AttreeError("option-without-effect", problem, fix=fix)
 

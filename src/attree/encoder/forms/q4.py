@@ -106,7 +106,7 @@ def _read_head(reader: _Reader) -> tuple[dict[str, int], float]:
         raise AttreeError("block-size", f"blocks of {block} weights, attree reads {_BLOCK}")
     possible = all(0 < size <= _LARGEST for size in sizes.values())
     if not possible or sizes["hidden_size"] % sizes["num_attention_heads"]:
-        problem = f"sizes that cannot be: {', '.join(map(str, sizes.values()))}"
+        problem = f"impossible sizes: {', '.join(map(str, sizes.values()))}"
         raise AttreeError("impossible-sizes", problem)
     return sizes, epsilon
 

@@ -29,7 +29,7 @@ def check_format(output: Path) -> None:
     if output.suffix not in FORMATS:
         raise AttreeError(
             "picture-format",
-            f"no pictures of the format {output.suffix or '(none)'} are drawn",
+            f"figures cannot have the format {output.suffix or '(none)'}",
             file=output,
-            fix=f"end its name in one of {', '.join(FORMATS)}",
+            fix=f"choose one of {', '.join(FORMATS)}",
         )

@@ -52,7 +52,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     parsers = [row for row in rows if not row.is_baseline]
     if not parsers:
         fix = "run `snakemake` first"
-        raise AttreeError("no-scores", "no scores here yet", file=results, fix=fix)
+        raise AttreeError("no-scores", "this folder has no scores yet", file=results, fix=fix)
     headings = {row.parser: row.heading for row in rows}
     return {
         "sentences": scores.sentences(run, rows),

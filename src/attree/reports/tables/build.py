@@ -527,7 +527,7 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
     """
     if not isinstance(summary.get("protocol"), Mapping) or "sentences" not in summary["protocol"]:
         raise AttreeError(
-            "not-a-summary", "this is no summary of scores", fix="name one of `attree score`"
+            "not-a-summary", "this is no summary of scores", fix="give one of `attree score`"
         )
     name = summary.get("parser") or "parses"
     rows = summary.get("baselines") or {name: summary}

@@ -101,7 +101,7 @@ def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
         table, _, row = reference.partition("/")
         name, _, column = row.partition("@")
         if not (system and table and name and path):
-            problem = f"this is no published row: {text}"
+            problem = f"{text} does not name a published row"
             fix = "write SYSTEM=TABLE/ROW, and give --published"
             raise AttreeError("bad-reference", problem, fix=fix)
         languages = figures.setdefault(system, {})
@@ -112,7 +112,7 @@ def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
         }
         if not values:
             problem = f"there is no row {row} of table {table}"
-            raise AttreeError("no-such-row", problem, file=path, fix="see its columns")
+            raise AttreeError("no-such-row", problem, file=path, fix="name a row of the file")
         for (language, metric), value in values.items():
             languages.setdefault(language, {}).setdefault(metric, value)
     return figures
