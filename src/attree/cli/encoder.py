@@ -55,7 +55,7 @@ def resolve_command(
         raise AttreeError("no-source", problem, fix="use --hub, --path or --package")
     ((kind, id),) = chosen
     source = EncoderSource(slug=slug, kind=kind, id=id, revision=revision, dtype=dtype)
-    # Beside the output and not in it: a workflow deletes outputs before it runs a job again.
+    # next to the output, not in it: a workflow deletes outputs before it repeats a job
     resolve(source, record=output.with_name(f"{output.stem}.revision.json")).write(output)
 
 
