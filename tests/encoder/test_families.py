@@ -11,7 +11,7 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoModel, AutoTokenizer
 
-from attree.encoder.device import settled
+from attree.encoder.device import settle_dtype
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.encoder.source import resolve
@@ -258,9 +258,9 @@ def test_auto_is_settled_once_for_every_worker(
     encoder = resolve(at(checkpoint, "auto"))
     for able, here in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr("torch.cpu.get_capabilities", lambda able=able: {"amx_bf16": able})
-        assert settled(encoder, "cpu").dtype == here
-        assert settled(encoder, None, elsewhere=True).dtype == here
+        assert settle_dtype(encoder, "cpu").dtype == here
+        assert settle_dtype(encoder, None, elsewhere=True).dtype == here
         # a machine without a GPU may start workers that have some
-        assert settled(encoder, "cuda", elsewhere=True).dtype == "bfloat16"
+        assert settle_dtype(encoder, "cuda", elsewhere=True).dtype == "bfloat16"
     plain = resolve(at(checkpoint))
-    assert settled(plain, "cuda", elsewhere=True).dtype == plain.dtype == "float32"
+    assert settle_dtype(plain, "cuda", elsewhere=True).dtype == plain.dtype == "float32"

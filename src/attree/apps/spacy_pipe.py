@@ -1,29 +1,29 @@
-"""A component of spaCy's pipelines: ``nlp.add_pipe("attree", config={"parser": "parsers/mine"})``.
+"""A component for spaCy pipelines: ``nlp.add_pipe("attree", config={"parser": "parsers/mine"})``.
 
-What benepar's users know works alike. A *constituent* is a span of the parse: a phrase, or a word.
+The attributes are those of benepar. A *constituent* is a span of the parse: a phrase, or a word.
 
 ===========================  =======================================================================
 ``span._.constituents``      every constituent inside, in pre-order, the span itself first
 ``span._.children``          the largest constituents inside, from left to right
-``span._.parent``            the smallest constituent around it, None of a sentence
-``span._.labels``            labels of the span, more than one of a unary chain, none of most words;
-                             ``("X",)`` of a phrase where the parser has no labels
+``span._.parent``            the smallest constituent around it, None for a sentence
+``span._.labels``            labels of the span, several for a unary chain, none for most words;
+                             ``("X",)`` for a phrase if the parser has no labels
 ``span._.parse_string``      brackets on one line, a tag on every word
-``span._.parse_status``      of its sentence: ``ok``; ``too_long`` (for the encoder) or ``failed``,
-                             which are branched right
+``span._.parse_status``      status of its sentence: ``ok``; ``too_long`` (for the encoder) or
+                             ``failed``, whose trees are right-branching
 ===========================  =======================================================================
 
 Tokens have ``labels``, ``parent``, ``parse_string`` and ``parse_status`` too. A span that is no
 constituent raises :class:`NonConstituentError`.
 
-Documents without sentence boundaries get those that ``attree parse`` cuts lines at, by the rules of
-the pipeline's language. Words are the pipeline's own; where its language is another than that of
-the parser's trees, a warning says so. Tokens of white space are in no tree: a constituent neither
-begins nor ends with one, and at the ends of a span they do not count, so that a sentence is a
-constituent whatever follows it.
+A document without sentence boundaries gets those of ``attree parse``, by the rules of the
+pipeline's language. Words are the pipeline's tokens; if its language differs from that of the
+parser's trees, a warning says so. White-space tokens are in no tree: a constituent neither begins
+nor ends with one, and they do not count at the ends of a span, so that a sentence is a constituent
+whatever white space follows it.
 
-The parse lies in ``doc.user_data["attree"]``, which spaCy saves with the document: the fields of
-:class:`Parse`, checked when they are first asked for.
+The parse is stored in ``doc.user_data["attree"]``, which spaCy saves with the document. It has the
+fields of :class:`Parse`, which are checked at their first use.
 """
 
 from __future__ import annotations
@@ -52,21 +52,22 @@ from attree.raw_text.words import sentence_starts
 from attree.ready import DEFAULT, ready_parsers
 from attree.trees.tree import NO_LABEL, bracketed, leaf
 
-#: Of ``doc.user_data``.
+#: Key of the parse in ``doc.user_data``.
 KEY = "attree"
 _SETTINGS = "settings.json"
 
 
 class ComponentSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What the component is told, by a pipeline's configuration or by what was saved of one.
+    """The component's settings, from a pipeline's configuration or a saved pipeline.
 
     Attributes:
         parser: a name, or a folder of ``attree train``.
-        encoder: by default the one that the parser was made with.
+        encoder: the encoder; by default the one that the parser was made with.
         device: ``cpu``, ``cuda``…
         dtype: ``auto`` by default: ``bfloat16`` where the device multiplies it.
-        threads: of a CPU run; by default one in a process of ``n_process``, else torch's choice.
-        max_words: longer sentences are branched right.
+        threads: threads of a CPU run; by default one in a process of ``n_process``, else torch's
+            choice.
+        max_words: longer sentences get right-branching trees.
     """
 
     parser: str = DEFAULT
@@ -88,10 +89,10 @@ def make_pipe(
     threads: int | None,
     max_words: int | None,
 ) -> TreePipe:
-    """Make the component of a pipeline; its settings are those of :class:`ComponentSettings`.
+    """Make the component of a pipeline from the settings of :class:`ComponentSettings`.
 
     Raises:
-        AttreeError: no such parser, or another setting that cannot be.
+        AttreeError: the parser does not exist, or another setting is wrong.
     """
     values = (parser, encoder, device, dtype, threads, max_words)
     settings = dict(zip(ComponentSettings.__struct_fields__, values, strict=True))
@@ -106,10 +107,10 @@ def make_pipe(
     return pipe
 
 
-def _settings(found: Any) -> ComponentSettings:
-    """Return settings that a configuration gives, or that were saved in bytes."""
+def _settings(raw: Any) -> ComponentSettings:
+    """Check settings from a configuration or from saved bytes."""
     return described(
-        found, ComponentSettings, what="configuration of the pipe attree", fix="correct the setting"
+        raw, ComponentSettings, what="configuration of the pipe attree", fix="correct the setting"
     )
 
 
@@ -117,8 +118,8 @@ class TreePipe(Pipe):
     """Sets the trees of documents.
 
     Args:
-        name: of the component.
-        settings: what the factory was told.
+        name: name of the component.
+        settings: the component's settings.
     """
 
     def __init__(self, name: str, settings: ComponentSettings) -> None:
@@ -128,7 +129,7 @@ class TreePipe(Pipe):
         install()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the parser out: every process loads its own."""
+        """Pickle without the parser: every process loads its own."""
         return TreePipe, (self.name, self._settings)
 
     def __call__(self, doc: Doc) -> Doc:
@@ -137,7 +138,7 @@ class TreePipe(Pipe):
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 1000) -> Iterator[Doc]:
-        """Parse documents, the sentences of ``batch_size`` of them together; order is kept."""
+        """Parse documents in order, the sentences of ``batch_size`` documents together."""
         handle = self.get_error_handler()
         for docs in spacy.util.minibatch(stream, size=batch_size):
             try:
@@ -150,9 +151,9 @@ class TreePipe(Pipe):
     def _parse(self, docs: Sequence[Doc]) -> None:
         sentences = [_sentences(doc) for doc in docs]
         words = [
-            [doc[place].text for place in places]
+            [doc[index].text for index in indices]
             for doc, of_doc in zip(docs, sentences, strict=True)
-            for places in of_doc
+            for indices in of_doc
         ]
         trees, status = self._parser().trees(words)
         first = 0
@@ -163,7 +164,7 @@ class TreePipe(Pipe):
             doc.user_data[KEY] = _stored(doc, of_doc, parsed, status[rows.start : first].tolist())
 
     def _parser(self) -> Any:
-        """Return the parser of this process: one that was loaded before a fork is another's."""
+        """Return the parser of this process; load it anew after a fork."""
         if self._loaded is None or self._loaded[0] != os.getpid():
             from attree.parsers.parser import Parser
 
@@ -178,10 +179,10 @@ class TreePipe(Pipe):
         write_json(Path(path) / _SETTINGS, msgspec.structs.asdict(self._settings))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> TreePipe:
-        """Take the settings that were written; those that the pipeline's config gives stay.
+        """Read saved settings; settings of the pipeline's configuration have precedence.
 
         Raises:
-            AttreeError: the parser is gone, or the file holds no settings.
+            AttreeError: the parser does not exist, or the file holds no settings.
         """
         path = Path(path) / _SETTINGS
         self._take(read_described(path, ComponentSettings, what="file of settings"))
@@ -192,12 +193,12 @@ class TreePipe(Pipe):
         return msgspec.msgpack.encode(self._settings)
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> TreePipe:
-        """Take settings as :meth:`from_disk` does."""
+        """Read settings from bytes, as :meth:`from_disk` does from a file."""
         try:
             settings = msgspec.msgpack.decode(data)
         except msgspec.DecodeError:
             problem = "these bytes are no settings of the pipe attree"
-            fix = "make them anew: nlp.to_bytes()"
+            fix = "make them again with nlp.to_bytes()"
             raise AttreeError("bad-settings", problem, fix=fix) from None
         self._take(_settings(settings))
         return self
@@ -209,10 +210,10 @@ class TreePipe(Pipe):
 
 
 def check_parser(parser: str) -> None:
-    """Refuse a parser that is not there.
+    """Check that a parser exists.
 
     Raises:
-        AttreeError: neither a name nor a file or folder.
+        AttreeError: it is neither a name nor a file or folder.
     """
     if parser not in ready_parsers() and not os.path.lexists(parser):
         problem = f"there is no parser {parser[:200]!r} here"
@@ -224,13 +225,13 @@ def check_parser(parser: str) -> None:
 
 
 def _sentences(doc: Doc) -> list[list[int]]:
-    """Return the places of the words of each sentence; set boundaries where there are none."""
+    """Return the token positions of each sentence's words; set missing sentence boundaries."""
     if not len(doc):
         return []
     if not doc.has_annotation("SENT_START"):
-        places = [token.idx for token in doc]
-        # a boundary inside a token is one before the next token
-        starts = {bisect_left(places, start) for start in sentence_starts(doc.text, doc.lang_)}
+        offsets = [token.idx for token in doc]
+        # a boundary inside a token moves to the next token
+        starts = {bisect_left(offsets, start) for start in sentence_starts(doc.text, doc.lang_)}
         for token in doc:
             token.is_sent_start = token.i in starts or not token.i
     return [[token.i for token in sent if not token.is_space] for sent in doc.sents]
@@ -239,25 +240,25 @@ def _sentences(doc: Doc) -> list[list[int]]:
 def _stored(
     doc: Doc, sentences: Sequence[Sequence[int]], trees: Sequence[Any], status: list[str]
 ) -> dict[str, Any]:
-    """Return a document's trees as spaCy can save them; see :class:`Parse`."""
+    """Return a document's trees as data that spaCy can save; see :class:`Parse`."""
     names = ("firsts", "tokens", "starts", "ends", "labels", "tags")
-    found: dict[str, Any] = {"length": len(doc), "status": status, **{name: [] for name in names}}
-    for places, tree in zip(sentences, trees, strict=True):
-        first, n_words = len(found["tokens"]), len(places)
-        found["firsts"].append(first)
-        found["tokens"] += places
-        found["tags"] += tree.tags or ("",) * n_words
+    data: dict[str, Any] = {"length": len(doc), "status": status, **{name: [] for name in names}}
+    for indices, tree in zip(sentences, trees, strict=True):
+        first, n_words = len(data["tokens"]), len(indices)
+        data["firsts"].append(first)
+        data["tokens"] += indices
+        data["tags"] += tree.tags or ("",) * n_words
         whole = [(0, n_words)] if n_words else []
-        words = ((place, place + 1) for place in range(n_words))
+        words = ((word, word + 1) for word in range(n_words))
         chains: dict[tuple[int, int], list[str]] = {span: [] for span in (*whole, *words)}
         labels = tree.labels or (NO_LABEL,) * len(tree.spans)
         for span, label in zip(tree.spans, labels, strict=True):
             chains.setdefault(span, []).append(label)
         for start, end in sorted(chains, key=_in_preorder):
-            found["starts"].append(first + start)
-            found["ends"].append(first + end)
-            found["labels"].append(chains[start, end])
-    return found
+            data["starts"].append(first + start)
+            data["ends"].append(first + end)
+            data["labels"].append(chains[start, end])
+    return data
 
 
 def _in_preorder(span: tuple[int, int]) -> tuple[int, int]:
@@ -273,12 +274,12 @@ class Parse(msgspec.Struct, frozen=True):
 
     Attributes:
         length: the number of tokens.
-        status: what became of each sentence.
+        status: status of each sentence.
         firsts: the first word of each sentence.
-        tokens: the places of the words.
+        tokens: token positions of the words.
         starts, ends: the constituents of all sentences in pre-order, in words of the document.
-        labels: of each constituent; of unary chains from the top.
-        tags: the parser's, of each word.
+        labels: labels of each constituent, those of a unary chain from the top.
+        tags: the parser's tag of each word.
     """
 
     length: int
@@ -291,15 +292,15 @@ class Parse(msgspec.Struct, frozen=True):
     tags: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no tree of each sentence."""
+        """Check that the fields hold a tree of each sentence."""
         words, spans = len(self.tokens), list(zip(self.starts, self.ends, strict=False))
-        borders, places = [*self.firsts, words], [-1, *self.tokens, self.length]
-        sentences = {one for one in pairwise(borders) if one[0] < one[1]}
+        borders, indices = [*self.firsts, words], [-1, *self.tokens, self.length]
+        sentences = {sentence for sentence in pairwise(borders) if sentence[0] < sentence[1]}
         constituents = {*spans, *sentences, *((word, word + 1) for word in range(words))}
         if (
             not len(self.starts) == len(self.ends) == len(self.labels)
             or (len(self.status), len(self.tags)) != (len(self.firsts), words)
-            or places != sorted(set(places))
+            or indices != sorted(set(indices))
             or borders != sorted(borders)
             or borders[0] != 0
             or spans != sorted(constituents, key=_in_preorder)
@@ -309,7 +310,7 @@ class Parse(msgspec.Struct, frozen=True):
 
 
 def _nest(spans: Iterable[tuple[int, int]], sentences: Container[tuple[int, int]]) -> bool:
-    """Tell whether every span, in pre-order, is a sentence or inside the one that is around it."""
+    """Tell whether every span, in pre-order, is a sentence or lies inside the open span."""
     around: list[int] = []
     for start, end in spans:
         while around and around[-1] <= start:
@@ -321,7 +322,7 @@ def _nest(spans: Iterable[tuple[int, int]], sentences: Container[tuple[int, int]
 
 
 class _Checked(dict[str, Any]):
-    """A document's data as spaCy saves it, with what was found in it."""
+    """A document's data as spaCy saves it, with the checked parse."""
 
     parse: Parse
 
@@ -332,8 +333,8 @@ def _parse_of(doc: Doc) -> Parse:
         fix = 'nlp.add_pipe("attree") sets them'
         raise AttreeError("no-parse", "this document has no trees", fix=fix)
     if not isinstance(data, _Checked):
-        what, fix = f"document's data ({KEY})", "parse the document anew"
-        parse = described(data, Parse, what=what, fix=fix)
+        name, fix = f"document's data ({KEY})", "parse the document again"
+        parse = described(data, Parse, what=name, fix=fix)
         data = doc.user_data[KEY] = _Checked(data)
         data.parse = parse
     if data.parse.length != len(doc):
@@ -343,57 +344,57 @@ def _parse_of(doc: Doc) -> Parse:
     return data.parse
 
 
-def _place(span: Span) -> tuple[Parse, int, int, int]:
-    """Return the parse, and of a span its constituent (-1 of white space), first word and end.
+def _find_node(span: Span) -> tuple[Parse, int, int, int]:
+    """Return the parse, and a span's constituent (-1 if it has no word), first word and end.
 
     Raises:
-        NonConstituentError: it is none.
+        NonConstituentError: the span is no constituent.
     """
     parse = _parse_of(span.doc)
-    first, end = (bisect_left(parse.tokens, place) for place in (span.start, span.end))
+    first, end = (bisect_left(parse.tokens, bound) for bound in (span.start, span.end))
     if first == end:
         return parse, -1, first, end
-    at = bisect_left(parse.starts, first)
-    while at < len(parse.starts) and parse.starts[at] == first:
-        if parse.ends[at] == end:
-            return parse, at, first, end
-        at += 1
+    node = bisect_left(parse.starts, first)
+    while node < len(parse.starts) and parse.starts[node] == first:
+        if parse.ends[node] == end:
+            return parse, node, first, end
+        node += 1
     fix = "see list(sent._.constituents) of its sentence"
     raise NonConstituentError("no-constituent", f"{span.text!r} is no constituent", fix=fix)
 
 
-def _span(doc: Doc, parse: Parse, at: int) -> Span:
+def _span(doc: Doc, parse: Parse, node: int) -> Span:
     tokens = parse.tokens
-    return doc[tokens[parse.starts[at]] : tokens[parse.ends[at] - 1] + 1]
+    return doc[tokens[parse.starts[node]] : tokens[parse.ends[node] - 1] + 1]
 
 
-def _inside(parse: Parse, at: int, end: int) -> range:
-    """Return the constituents inside one, itself first."""
-    return range(at, bisect_left(parse.starts, end)) if at >= 0 else range(0)
+def _inside(parse: Parse, node: int, end: int) -> range:
+    """Return the constituents inside a constituent, itself first."""
+    return range(node, bisect_left(parse.starts, end)) if node >= 0 else range(0)
 
 
 def constituents(span: Span) -> Iterator[Span]:
     """Yield every constituent inside a span in pre-order, itself first."""
-    parse, at, _, end = _place(span)
-    return (_span(span.doc, parse, one) for one in _inside(parse, at, end))
+    parse, node, _, end = _find_node(span)
+    return (_span(span.doc, parse, inner) for inner in _inside(parse, node, end))
 
 
 def children(span: Span) -> Iterator[Span]:
     """Yield the largest constituents inside a span from left to right; a word has none."""
-    parse, at, begins, end = _place(span)
-    for one in _inside(parse, at, end)[1:]:
-        if parse.starts[one] == begins:
-            yield _span(span.doc, parse, one)
-            begins = parse.ends[one]
+    parse, node, begins, end = _find_node(span)
+    for inner in _inside(parse, node, end)[1:]:
+        if parse.starts[inner] == begins:
+            yield _span(span.doc, parse, inner)
+            begins = parse.ends[inner]
 
 
 def parent(span: Span) -> Span | None:
-    """Return the smallest constituent around a span, None of a sentence."""
-    parse, at, _, end = _place(span)
+    """Return the smallest constituent around a span, None for a sentence."""
+    parse, node, _, end = _find_node(span)
     sentence = bisect_left(parse.starts, parse.firsts[_sentence(parse, span)])
-    if at in (-1, sentence):
+    if node in (-1, sentence):
         return None
-    above = at - 1
+    above = node - 1
     while parse.ends[above] < end:
         above -= 1
     return _span(span.doc, parse, above)
@@ -401,8 +402,8 @@ def parent(span: Span) -> Span | None:
 
 def labels(span: Span) -> tuple[str, ...]:
     """Return a span's labels, those of a unary chain from the top."""
-    parse, at, _, _ = _place(span)
-    return tuple(parse.labels[at]) if at >= 0 else ()
+    parse, node, _, _ = _find_node(span)
+    return tuple(parse.labels[node]) if node >= 0 else ()
 
 
 def parse_string(span: Span) -> str:
@@ -411,24 +412,24 @@ def parse_string(span: Span) -> str:
 
     Brackets and spaces are written as :meth:`attree.Tree.brackets` writes them.
     """
-    parse, at, first, end = _place(span)
-    tokens = [span.doc[place] for place in parse.tokens[first:end]]
+    parse, node, first, end = _find_node(span)
+    tokens = [span.doc[index] for index in parse.tokens[first:end]]
     words = ["_".join(token.text.split()) for token in tokens]
-    known = zip(tokens, parse.tags[first:end], strict=True)
-    tags = tuple(token.tag_ or token.pos_ or tag for token, tag in known)
+    pairs = zip(tokens, parse.tags[first:end], strict=True)
+    tags = tuple(token.tag_ or token.pos_ or tag for token, tag in pairs)
     spans: list[tuple[int, int]] = []
     names: list[str] = []
-    for one in _inside(parse, at, end):
-        chain = parse.labels[one]
+    for inner in _inside(parse, node, end):
+        chain = parse.labels[inner]
         names += chain
-        spans += [(parse.starts[one] - first, parse.ends[one] - first)] * len(chain)
+        spans += [(parse.starts[inner] - first, parse.ends[inner] - first)] * len(chain)
     if len(words) == 1 and not names:
         return leaf(words[0], tags[0])
     return bracketed(words, spans, tuple(names), tags)
 
 
 def parse_status(span: Span) -> str:
-    """Return what became of the sentence that a span begins in."""
+    """Return the status of the sentence that a span begins in."""
     parse = _parse_of(span.doc)
     return str(parse.status[_sentence(parse, span)])
 
@@ -443,7 +444,7 @@ def _of_token(of_span: Callable[[Span], Any]) -> Callable[[Token], Any]:
 
 
 _OF_TOKENS = (parent, labels, parse_string, parse_status)
-#: What :func:`install` sets on spans and on tokens.
+#: The attributes that :func:`install` sets on spans and tokens.
 _GETTERS: dict[tuple[type, str], Callable[[Any], Any]] = {
     **{(Span, getter.__name__): getter for getter in (constituents, children, *_OF_TOKENS)},
     **{(Token, getter.__name__): _of_token(getter) for getter in _OF_TOKENS},
@@ -451,10 +452,10 @@ _GETTERS: dict[tuple[type, str], Callable[[Any], Any]] = {
 
 
 def install() -> None:
-    """Set the attributes of spans and tokens: done by the component, or for saved documents.
+    """Set the attributes of spans and tokens, as the component does; call it for saved documents.
 
     Raises:
-        AttreeError: one of that name is there already, such as benepar's.
+        AttreeError: an attribute of that name exists already, such as benepar's.
     """
     for (kind, name), getter in _GETTERS.items():
         if not kind.has_extension(name):  # type: ignore[attr-defined]

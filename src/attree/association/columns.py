@@ -1,6 +1,6 @@
-"""Which units of a source a column of associations holds: every one, or the mean of some.
+"""Columns of associations: each holds all units of a source, or the mean of some.
 
-Units are called heads, since they are the heads of the encoder unless another source is named.
+Units are called heads, as they are the encoder's heads unless another source is named.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from attree.base.registry import check_name
 if TYPE_CHECKING:
     from attree.encoder.source import Head
 
-#: What heads can be chosen by that needs no gold tree (see :mod:`attree.association.ranking`).
+#: The criterion for choosing heads without gold trees (see :mod:`attree.association.ranking`).
 AGREEMENT = "agreement"
 
 #: The column that holds every head.
@@ -29,28 +29,28 @@ ALL = "all"
 
 
 def column_name(source: str, name: str) -> str:
-    """Return the name of a source's column; those of other sources than heads are prefixed."""
+    """Return the name of a source's column, prefixed unless the source is heads."""
     return name if source == HEADS else f"{source}:{name}"
 
 
 def all_of(source: str = HEADS) -> str:
-    """Return the name of the column that holds every unit of a source."""
+    """Return the name of the column of all units of a source."""
     return column_name(source, ALL)
 
 
-#: Types that values can be kept in, the usual one first.
+#: Types for storing values, the usual one first.
 PRECISIONS = ("float32", "float16")
 
 _LISTED = re.compile(r"\d{1,9}\.\d{1,9}(\s*,\s*\d{1,9}\.\d{1,9})*")
 
 
 def heads_key(heads: Iterable[Head]) -> str:
-    """Return the name of a set of heads, ``1.7+2.8+4.7``, whatever order they come in."""
+    """Return the name of a set of heads in any order, such as ``1.7+2.8+4.7``."""
     return "+".join(f"{layer}.{head}" for layer, head in sorted(set(heads)))
 
 
-def listed(text: str) -> tuple[Head, ...] | None:
-    """Read ``1.7,2.8``; None where ``text`` is no list of heads."""
+def parse_heads(text: str) -> tuple[Head, ...] | None:
+    """Parse a list of heads such as ``1.7,2.8``; None if ``text`` is none."""
     if not _LISTED.fullmatch(text):
         return None
     named = (head.strip().split(".") for head in text.split(","))
@@ -58,14 +58,14 @@ def listed(text: str) -> tuple[Head, ...] | None:
 
 
 def read_selection(path: str | Path) -> dict[str, Any]:
-    """Read what ``attree heads`` wrote: the heads selected, of which source, and how.
+    """Read a selection of ``attree heads``: the heads, their source, and how they were selected.
 
     Raises:
-        AttreeError: absent, damaged, or not a selection.
+        AttreeError: the file is missing, damaged, or no selection.
     """
-    what, fix = "selection of heads", "make it with `attree heads`"
-    facts = read_described(path, dict[str, Any], what=what, fix=fix)
-    checked = described(facts, _Selection, file=path, what=what, fix=fix)
+    name, fix = "selection of heads", "make it with `attree heads`"
+    facts = read_described(path, dict[str, Any], what=name, fix=fix)
+    checked = described(facts, _Selection, file=path, what=name, fix=fix)
     check_name(checked.source, SOURCES, f"unknown source {checked.source!r}", file=path)
     return {**facts, "heads": checked.heads, "source": checked.source}
 
@@ -73,9 +73,9 @@ def read_selection(path: str | Path) -> dict[str, Any]:
 def check_selected_with(
     selection: Mapping[str, Any], slug: str, fingerprint: str, *, file: Path, fix: str
 ) -> None:
-    """Refuse a selection of heads of another encoder than the one of this slug and fingerprint."""
+    """Check that a selection of heads was made with the encoder of this slug and fingerprint."""
     if selection.get("encoder", fingerprint) != fingerprint:
-        problem = f"these heads were selected with another encoder than {slug}"
+        problem = f"these heads were not selected with the encoder {slug}"
         raise AttreeError("other-encoder", problem, file=file, fix=fix)
 
 
@@ -91,10 +91,10 @@ class _Selection(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One association: the heads whose matrices it holds, each by itself or as their mean.
+    """A column of associations: the matrices of some heads, or their mean.
 
-    ``dtype`` is the type that its values are kept in, a name of :data:`PRECISIONS`; ``source`` is
-    whose units the heads are.
+    ``dtype`` is the type of the stored values, a name of :data:`PRECISIONS`; ``source`` is the
+    source whose units the heads are.
     """
 
     heads: tuple[Head, ...]
@@ -104,13 +104,13 @@ class Column:
 
     @property
     def matrices(self) -> int:
-        """Matrices of each sentence."""
+        """Number of matrices of each sentence."""
         return 1 if self.mean else len(self.heads)
 
 
 def mean_column(
     heads: Sequence[Head], dtype: str = PRECISIONS[0], source: str = HEADS
 ) -> tuple[str, Column]:
-    """Return the name and the description of the column that is the mean of ``heads``."""
+    """Return the name and the description of the column with the mean of ``heads``."""
     name = column_name(source, heads_key(heads))
     return name, Column(tuple(sorted(set(heads))), mean=True, dtype=dtype, source=source)

@@ -1,7 +1,6 @@
-"""One shard of the attention stage: what it is made of, and its making, here or on a worker.
+"""Compute a shard of the attention stage, in this process or on a worker.
 
-Torch is imported by whoever loads the encoder: the process that deals shards out to workers does
-without it.
+Only code that loads the encoder imports torch: the process that hands out shards runs without it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
 
-#: The scheduler that is processes of this machine.
+#: The scheduler for processes on this machine.
 LOCAL = "local"
 
 #: Cells of one batch's matrices (a float32 gigabyte would be 268 million).
@@ -37,15 +36,14 @@ _CELLS_PER_BATCH = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """How the attention stage runs.
+    """Settings of the attention stage.
 
     Args:
         partition_size: sentences in one shard.
-        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
-            the device.
+        tokens_per_batch: word pieces in a batch of the encoder; None to choose by device.
         too_long: one of :data:`attree.trees.parses.POLICIES`.
-        workers: local worker processes.
-        threads: threads of each worker; ``None`` for torch's own choice.
+        workers: number of local worker processes.
+        threads: threads of each worker; None for torch's choice.
         scheduler: ``local``, or the address of a Dask scheduler that shares the file system.
         device: as for :func:`attree.encoder.load.load_encoder`.
     """
@@ -65,11 +63,11 @@ class ShardTask:
 
     Args:
         sentences: path of the sentence table.
-        start, stop: the rows of the table that the shard holds.
+        start, stop: rows of the table in the shard.
         shard: path of the shard.
-        columns: column → what it holds.
-        settings: of the stage.
-        metadata: of the shard.
+        columns: name → column.
+        settings: settings of the stage.
+        metadata: metadata of the shard.
     """
 
     sentences: str
@@ -82,7 +80,7 @@ class ShardTask:
 
 
 def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
-    """Read the sentences of one shard and write it; return ``task``."""
+    """Read the sentences of a shard and write it; return ``task``."""
     write_shard(encoder, _table(task.sentences).slice(task.start, task.stop - task.start), task)
     return task
 
@@ -101,7 +99,7 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
         task: the shard.
 
     Raises:
-        AttreeError: a sentence is too long and the settings refuse that; the line names it.
+        AttreeError: a sentence is too long and the settings refuse that; the message names it.
     """
     from attree.encoder.pieces import batches
 
@@ -131,7 +129,7 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
     )
     metadata = {**task.metadata, "counts": counts}
     with open_shard(Path(task.shard), task.columns, metadata=metadata) as shard:
-        for rows in ([short[at] for at in group] for group in groups):
+        for rows in ([short[i] for i in group] for group in groups):
             batch = [pieces[row] for row in rows]
             _add(shard, numbers[rows], batch, OK, _values(encoder, batch, task.columns))
         if long:
@@ -154,7 +152,7 @@ def _add(
 def _values(
     encoder: Encoder, batch: Sequence[Pieces], columns: Mapping[str, Column]
 ) -> dict[str, NDArray[Any]]:
-    """Run one batch, once for each source, and return each column's matrices, flat."""
+    """Run a batch once for each source; return column → its flattened matrices."""
     n_words = [sentence.n_words for sentence in batch]
     values = {}
     for source in dict.fromkeys(column.source for column in columns.values()):
@@ -172,7 +170,7 @@ def _values(
 
 
 def flatten(matrices: torch.Tensor, n_words: Sequence[int]) -> NDArray[Any]:
-    """Return (batch, units, words, words) without padding, flat, sentence after sentence."""
+    """Flatten (batch, units, words, words) without padding, sentence after sentence."""
     padded = matrices.cpu().numpy()
     units = padded.shape[1]
     flat = np.empty(units * sum(n * n for n in n_words), dtype=padded.dtype)

@@ -1,4 +1,4 @@
-"""F1 of every attention head as a parser of its own, or its agreement, and the choice of heads."""
+"""Rank attention heads by the F1 of each as a parser, or by their agreement, and select some."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Ranking:
     """F1 of every head.
 
     Args:
-        heads: sorted, as they stand in the manifest.
-        f1: what it is made of, one entry a head.
-        sentences: numbers of the sentences ranked on, those of two words and more that have an
-            association.
-        without: sentences left out because they have none (too long for the encoder).
-        agreement: with the other heads in percent, one entry a head; None unless asked for.
+        heads: the heads in the order of the manifest, sorted.
+        f1: counts of F1, one entry per head.
+        sentences: numbers of the sentences ranked on: two or more words, with an association.
+        without: number of sentences without an association (too long for the encoder).
+        agreement: agreement with the other heads in percent, one entry per head; None unless
+            asked for.
     """
 
     heads: list[Head]
@@ -56,11 +56,11 @@ class Ranking:
     agreement: NDArray[np.float64] | None = None
 
     def grid(self, metric: str = RANKED_BY[0]) -> NDArray[np.float64]:
-        """Return a name of ``RANKED_BY`` as (layers, heads)."""
-        each: NDArray[np.float64] | None
-        each = self.agreement if metric == AGREEMENT else getattr(self.f1, metric)
-        assert each is not None
-        return each.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
+        """Return the values of a name of ``RANKED_BY``, (layers, heads)."""
+        values: NDArray[np.float64] | None
+        values = self.agreement if metric == AGREEMENT else getattr(self.f1, metric)
+        assert values is not None
+        return values.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
 
 
 def rank(
@@ -74,23 +74,23 @@ def rank(
     only: NDArray[np.int32] | None = None,
     agreement: bool = False,
 ) -> Ranking:
-    """Parse every sentence by every head alone, and score each head.
+    """Parse every sentence with each head alone, and score each head.
 
     The manifest is read once, a row group at a time: memory depends neither on the number of
     sentences nor on that of shards.
 
     Args:
-        manifest: one that holds every head (``attree attention --heads all``).
+        manifest: a manifest with every head (``attree attention --heads all``).
         gold: the gold trees of its sentences.
-        recipe: how they are parsed.
-        source: whose units are ranked, all of which the manifest holds.
-        trees: rank on this many sentences, drawn at random; on all if there are fewer.
-        seed: of the draw.
-        only: rank on the sentences of these numbers, in place of a draw.
-        agreement: whether heads are compared with each other too.
+        recipe: how associations are parsed.
+        source: the source whose units are ranked; the manifest has all of them.
+        trees: rank on this many sentences drawn at random, or on all if there are fewer.
+        seed: seed of the draw.
+        only: rank on the sentences with these numbers, instead of a draw.
+        agreement: whether heads are also compared with each other.
 
     Raises:
-        AttreeError: other sentences than the manifest's, or none that can be scored.
+        AttreeError: the manifest has other sentences, or none can be scored.
     """
     heads = column_heads(read_manifest(manifest), all_of(source), manifest)
     chosen = only
@@ -119,7 +119,7 @@ def rank(
             also = Agreement.of(trees_of_heads, batch.matrices_each)
             agreed = also if agreed is None else agreed + also
     if counts is None or not counts.scored.any():
-        problem = "no sentence here has two words and more, so heads cannot be ranked"
+        problem = "heads cannot be ranked, as no sentence has two or more words"
         fix = "tune on a split with longer sentences"
         raise AttreeError("no-sentences", problem, file=manifest, fix=fix)
     percent = None if agreed is None else agreed.percent()
@@ -127,12 +127,12 @@ def rank(
 
 
 def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:
-    """Return the places of the batch's sentences among the gold ones."""
+    """Return the positions of the batch's sentences among the gold sentences."""
     rows = np.searchsorted(gold.sentence, batch.sentence)
     within = np.minimum(rows, max(0, gold.sentence.size - 1))
     same = gold.sentence.size > 0 and np.array_equal(gold.sentence[within], batch.sentence)
     if batch.sentence.size and not (same and np.array_equal(gold.n_words[within], batch.n_words)):
-        problem = "the attention was computed from other sentences than these"
+        problem = "the attention was computed from other sentences"
         fix = "run `attree attention` again on this sentence table"
         raise AttreeError("other-sentences", problem, file=manifest, fix=fix)
     return within[: batch.sentence.size]
@@ -151,13 +151,13 @@ def rank_heads(
     table: Path,
     selection: Path,
 ) -> Ranking:
-    """Rank every head, choose some, and write the table of heads and the selection.
+    """Rank every head, select some, and write the table of heads and the selection.
 
-    ``rank_by`` is what the selection looks at; the others are as for :func:`rank`. By agreement
-    the gold trees are not looked at; the F1 stand in the table for people.
+    Heads are selected by ``rank_by``; the other arguments are as for :func:`rank`. Selection by
+    agreement does not use the gold trees; the table has F1 all the same, for information.
     """
-    about_shards = read_manifest(manifest)
-    gold, about = read_table(sentences, schema=SENTENCES_SCHEMA)
+    attention = read_manifest(manifest)
+    gold, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     by_agreement = rank_by == AGREEMENT
     how: dict[str, Any] = {"source": source, "trees": trees, "seed": seed}
     ranking = rank(manifest, Parses.gold(gold), recipe, agreement=by_agreement, **how)
@@ -170,13 +170,13 @@ def rank_heads(
     settings |= {"rank_by": rank_by, "trees": trees, "seed": seed}
     facts: dict[str, Any] = {
         **settings,
-        "encoder": about_shards["encoder"]["fingerprint"],
-        "language": about.get("language"),
-        "split": about.get("split"),
+        "encoder": attention["encoder"]["fingerprint"],
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
         "sentences": len(ranking.sentences),
         "without_attention": ranking.without,
     }
-    made = provenance(code=CODE, settings=settings, attention=about_shards["provenance"])
+    record = provenance(code=CODE, settings=settings, attention=attention["provenance"])
     nothing = pa.nulls(len(ranking.heads), pa.float64())
     rows = {
         "layer": [layer for layer, _ in ranking.heads],
@@ -185,35 +185,33 @@ def rank_heads(
         AGREEMENT: ranking.agreement if by_agreement else nothing,
         "selected": [head in set(chosen) for head in ranking.heads],
     }
-    write_table(table, pa.table(rows), schema=HEADS_SCHEMA, metadata={**made, **facts})
+    write_table(table, pa.table(rows), schema=HEADS_SCHEMA, metadata={**record, **facts})
     scores = {AGREEMENT if by_agreement else "f1": [float(grid[head]) for head in chosen]}
-    write_json(selection, {**facts, "heads": chosen, **scores, "provenance": made})
+    write_json(selection, {**facts, "heads": chosen, **scores, "provenance": record})
     return ranking
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far each head's trees agree with those of all other heads: no gold tree is looked at.
+    """The agreement of each head's trees with those of all other heads; it needs no gold tree.
 
     Li, Kim, Amplayo and Keller (2020, *Heads-up! Unsupervised Constituency Parsing via
-    Self-Attention Heads*) rank heads by properties of their own, without a development set, and put
-    the trees of the best ones together. What heads know of syntax is in many of them, what they
-    know of other things is not the same in any two: a head is as good as others agree with it. The
-    agreement of head ``h`` is its mean sentence F1 with each other head ``g``, over sentences ``x``
-    of three words and more::
+    Self-Attention Heads*) rank heads without a development set, and combine the trees of the best
+    heads. We assume that many heads share what they know of syntax, but not what they know of other
+    things, so that a head is as good as others agree with it. The agreement of head ``h`` is its
+    mean sentence F1 with each other head ``g``, over sentences ``x`` of three or more words::
 
         agreement(h) = 100 mean_x mean_{g ≠ h} |T_h(x) ∩ T_g(x)| / (n_x - 2)
 
-    the whole sentence left out of the trees ``T``, which are binary.
+    where the trees ``T`` are binary and exclude the whole sentence.
 
-    From the published description: no gold tree is looked at, all sentences are raw text, the K
-    best heads make an ensemble. Decided, since the measure by which they rank could not be looked
-    up: the agreement of trees, so that it holds for every way in which a head can parse. These are
-    sums over sentences; those of parts of the sentences add up.
+    As in the published description, no gold tree is used, all sentences are raw text, and the K
+    best heads make an ensemble. The article's ranking measure could not be looked up: the
+    agreement of trees is our choice, as it suits every way of parsing with a head.
 
     Args:
-        sums: float64, one a head: its agreement of 1, over the sentences that count.
-        sentences: how many count.
+        sums: float64 (heads,), sums of agreement (0 to 1) over the sentences that count.
+        sentences: number of sentences that count.
     """
 
     sums: NDArray[np.float64]
@@ -224,24 +222,24 @@ class Agreement:
         """Compare the heads' trees of some sentences.
 
         Args:
-            trees: binary, ordered by sentence, then head.
-            heads: trees of each sentence.
+            trees: binary trees, ordered by sentence, then head.
+            heads: number of heads, and so of trees of each sentence.
         """
         tree = trees.tree_of
         inner = trees.ends - trees.starts < trees.n_words[tree]
         span = np.stack([tree // heads, trees.starts, trees.ends], axis=1)[inner]
-        _, which, having = np.unique(span, axis=0, return_inverse=True, return_counts=True)
-        others = having[which.ravel()] - 1
+        _, span_ids, counts = np.unique(span, axis=0, return_inverse=True, return_counts=True)
+        others = counts[span_ids.ravel()] - 1
         shared = np.bincount(tree[inner], others, minlength=len(trees)).reshape(-1, heads)
         spans = trees.n_words[::heads] - 2
-        counts = spans > 0
-        each = shared[counts] / (spans[counts, None] * max(heads - 1, 1))
-        return cls(each.sum(0), int(counts.sum()))
+        scored = spans > 0
+        agreement = shared[scored] / (spans[scored, None] * max(heads - 1, 1))
+        return cls(agreement.sum(0), int(scored.sum()))
 
     def __add__(self, other: Agreement) -> Agreement:
-        """The sums over the sentences of both."""
+        """Add the sums over two sets of sentences."""
         return Agreement(self.sums + other.sums, self.sentences + other.sentences)
 
     def percent(self) -> NDArray[np.float64]:
-        """Return the agreement of each head in percent; 0 where no sentence counts."""
+        """Return the agreement of each head in percent; 0 if no sentence counts."""
         return 100.0 * self.sums / max(self.sentences, 1)

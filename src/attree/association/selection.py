@@ -1,4 +1,4 @@
-"""Which attention heads a parser averages: the selection's text form, and choosing by a ranking."""
+"""Select the attention heads that a parser averages, by a ranking or by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.association.columns import AGREEMENT, listed
+from attree.association.columns import AGREEMENT, parse_heads
 from attree.association.sources import within
 from attree.base.errors import AttreeError
 from attree.evaluation import METRICS
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from attree.encoder.source import Head
 
-#: What heads can be ranked by, the usual one first: an F1, or their agreement.
+#: Criteria for ranking heads, the usual one first: an F1, or their agreement.
 RANKED_BY = (*(name for name, metric in METRICS.items() if metric.in_tables), AGREEMENT)
 
 _FORM = "write all, best, best:K, above:F1, or list:LAYER.HEAD,LAYER.HEAD,…"
@@ -25,11 +25,11 @@ _FORM = "write all, best, best:K, above:F1, or list:LAYER.HEAD,LAYER.HEAD,…"
 
 @dataclass(frozen=True, slots=True)
 class HeadSelection:
-    """How heads are chosen.
+    """A rule for selecting heads.
 
     Args:
         kind: ``all``, ``best``, ``above`` or ``list``.
-        number: how many (``best``), or the percentage that must be exceeded (``above``).
+        number: number of heads (``best``), or the percentage to be exceeded (``above``).
         heads: the heads of a ``list``.
     """
 
@@ -39,10 +39,10 @@ class HeadSelection:
 
     @classmethod
     def parse(cls, text: str) -> HeadSelection:
-        """Read ``all``, ``best``, ``best:K``, ``above:30`` or ``list:1.7,2.8``.
+        """Parse ``all``, ``best``, ``best:K``, ``above:30`` or ``list:1.7,2.8``.
 
         Raises:
-            AttreeError: ``text`` is none of these.
+            AttreeError: ``text`` has another form.
         """
         kind, _, argument = text.strip().partition(":")
         if kind == "all" and not argument:
@@ -51,7 +51,7 @@ class HeadSelection:
             return cls("best", number=int(argument or 1))
         if kind == "above" and re.fullmatch(r"\d{1,9}(\.\d+)?", argument):
             return cls("above", number=float(argument))
-        if kind == "list" and (heads := listed(argument)):
+        if kind == "list" and (heads := parse_heads(argument)):
             return cls("list", heads=heads)
         raise AttreeError("bad-selection", f"this is not a selection of heads: {text!r}", fix=_FORM)
 
@@ -63,16 +63,16 @@ class HeadSelection:
         return self.kind if self.kind == "all" else f"{self.kind}:{self.number:g}"
 
     def apply(self, f1: NDArray[np.float64], what: str = "F1") -> list[Head]:
-        """Choose heads by their F1, (layers, heads) in percent; ties go to the lower layer, head.
+        """Select heads by F1, (layers, heads) in percent; ties go to the lower layer, then head.
 
-        ``what`` is what errors call the percentage, where it is no F1.
+        ``what`` is the name of the percentage in errors.
 
         Returns:
-            the heads chosen, sorted.
+            the selected heads, sorted.
 
         Raises:
-            AttreeError: a listed head does not exist, more are asked for than there are, or none
-                is above the threshold.
+            AttreeError: a listed head does not exist, more heads are asked for than exist, or no
+                head is above the threshold.
         """
         n_layers, n_heads = f1.shape
         every = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]

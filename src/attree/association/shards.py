@@ -1,15 +1,15 @@
 """Word-level associations on disk: a manifest, and Parquet shards of matrices beside it.
 
-A manifest names its shards and what their columns hold. A shard has one row a sentence, in any
+A manifest lists its shards and describes their columns. A shard has one row per sentence, in any
 order: ``sentence``, ``n_words``, ``status`` (``ok``, or ``too_long``: no association),
-``n_unknown`` (words with an unknown piece), then one column an association: its ``(matrices, n,
-n)`` values, row-major. The column ``all`` holds every head of the encoder, by layer, then head; a
-column such as ``1.7+2.8`` holds the mean of these heads. Columns of other sources are prefixed with
-it: ``states:all``, ``states:4.0``.
+``n_unknown`` (words with an unknown piece), then one column per association with its ``(matrices,
+n, n)`` values, row-major. The column ``all`` has every head of the encoder, by layer, then head; a
+column such as ``1.7+2.8`` has the mean of these heads. Columns of other sources have the source as
+a prefix: ``states:all``, ``states:4.0``.
 
-Values are float32. float16 halves the shards, moves about one tree in 900, and by that sentence F1
-of 300 sentences by less than 0.1; but a head that puts nearly all attention on one neighbour scores
-all splits the same but for the last bits, and moves by half a point.
+Values are float32. float16 halves the size, changes about one tree in 900, and sentence F1 of 300
+sentences by less than 0.1. A head with nearly all attention on one neighbour is an exception: its
+split scores differ only in the last bits, and its F1 changes by half a point.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from attree.base.schemas import OK, pack, unpack
 if TYPE_CHECKING:
     from attree.encoder.source import Head
 
-#: Values of one row group, 16 or 32 MB: so that a reader needs little memory whatever the shard.
+#: Values in a row group, 16 or 32 MB, so that readers need little memory.
 _VALUES_AT_A_TIME = 8_000_000
 
 _FIXED = {
@@ -59,7 +59,7 @@ class _Shard:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """What readers need of a manifest."""
+    """The fields of a manifest that readers need."""
 
     columns: dict[str, _Column]
     shards: list[_Shard]
@@ -72,11 +72,11 @@ class AssociationBatch:
     """Associations of some sentences, in flat arrays.
 
     Args:
-        sentence: int32, numbers of the sentences, in any order.
-        n_words: int32, their words.
-        status: ``ok`` or ``too_long``; the latter have no values.
+        sentence: int32 (sentences,), numbers of the sentences, in any order.
+        n_words: int32 (sentences,), words.
+        status: ``ok``, or ``too_long`` for sentences without values.
         values: float32 or float16, all matrices one after the other, row-major.
-        matrices_each: matrices of each sentence.
+        matrices_each: number of matrices of each sentence.
     """
 
     sentence: NDArray[np.int32]
@@ -87,9 +87,9 @@ class AssociationBatch:
 
     @property
     def n_associated(self) -> NDArray[np.int32]:
-        """int32, the words that have an association: ``n_words``, or 0 where there is none."""
-        there = np.array([status == OK for status in self.status], dtype=bool)
-        return np.where(there, self.n_words, 0).astype(np.int32)
+        """int32 (sentences,): ``n_words``, or 0 for a sentence without an association."""
+        has_values = np.array([status == OK for status in self.status], dtype=bool)
+        return np.where(has_values, self.n_words, 0).astype(np.int32)
 
     def take(self, rows: NDArray[np.intp]) -> AssociationBatch:
         """Return the sentences at ``rows``, in that order."""
@@ -106,7 +106,7 @@ class AssociationBatch:
 
 
 class ShardWriter:
-    """Writes one shard; :func:`open_shard` makes it."""
+    """Writes one shard; made by :func:`open_shard`."""
 
     def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
         self._writer, self._schema = writer, schema
@@ -125,13 +125,13 @@ class ShardWriter:
         """Add sentences.
 
         Args:
-            sentence, n_words, n_unknown: one entry a sentence.
-            status: of all of them; those ``too_long`` have no values.
-            values: column → the matrices of all the sentences, one after the other.
+            sentence, n_words, n_unknown: int32 (sentences,).
+            status: status of all of them; sentences that are ``too_long`` have no values.
+            values: column → the matrices of all sentences, one after the other.
         """
         cells = n_words.astype(np.int64) ** 2 if status == OK else np.zeros(len(n_words), np.int64)
         fixed = (sentence, n_words, [status] * len(sentence), n_unknown)
-        arrays = [pa.array(*each) for each in zip(fixed, _FIXED.values(), strict=True)]
+        arrays = [pa.array(*pair) for pair in zip(fixed, _FIXED.values(), strict=True)]
         for column in list(self._schema)[len(arrays) :]:
             flat = values[column.name]
             matrices = len(flat) // max(1, int(cells.sum()))
@@ -145,7 +145,7 @@ class ShardWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is waiting as one row group."""
+        """Write the waiting sentences as one row group."""
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, schema=self._schema)
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
@@ -156,14 +156,14 @@ class ShardWriter:
 def open_shard(
     path: Path, columns: Mapping[str, Column], *, metadata: Mapping[str, Any]
 ) -> Iterator[ShardWriter]:
-    """Open a shard for writing; it appears at ``path`` whole when the block ends well, or not."""
+    """Open a shard for writing; it appears at ``path`` only if the block ends without an error."""
     lists = {
         name: pa.list_(pa.field("element", pa.from_numpy_dtype(column.dtype), nullable=False))
         for name, column in columns.items()
     }
     fields = [pa.field(name, kind, nullable=False) for name, kind in (_FIXED | lists).items()]
     schema = pa.schema(fields, metadata=pack(metadata))
-    # Attention hardly compresses, and dictionaries and minima of it are of no use.
+    # Attention hardly compresses, and its dictionaries and statistics are of no use.
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     with (
         whole_file(path) as part,
@@ -175,7 +175,7 @@ def open_shard(
 
 
 def shard_metadata(path: Path) -> dict[str, Any] | None:
-    """Return the metadata of a whole shard, ``None`` where there is no whole shard at ``path``."""
+    """Return the metadata of the shard at ``path``; None if it is missing or incomplete."""
     try:
         return unpack(pq.read_schema(path))
     except (FileNotFoundError, pa.ArrowInvalid):
@@ -186,21 +186,21 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     """Read a manifest.
 
     Raises:
-        AttreeError: absent, damaged, or no manifest.
+        AttreeError: the file is missing, damaged, or no manifest.
     """
-    what = "manifest of attention shards"
-    manifest = read_json(path, what=what)
+    name = "manifest of attention shards"
+    manifest = read_json(path, what=name)
     if not isinstance(manifest, dict) or not {"columns", "shards"} <= manifest.keys():
-        raise AttreeError("not-a-manifest", f"this is not a {what}", file=path, fix=_AGAIN)
-    described(manifest, _Manifest, file=path, what=what, fix=_AGAIN)
+        raise AttreeError("not-a-manifest", f"this is not a {name}", file=path, fix=_AGAIN)
+    described(manifest, _Manifest, file=path, what=name, fix=_AGAIN)
     return manifest
 
 
 def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> list[Head]:
-    """Return the heads that a column holds.
+    """Return the heads of a column.
 
     Raises:
-        AttreeError: the manifest at ``path`` has no such column; the line says what it has.
+        AttreeError: the manifest at ``path`` has no such column; the message lists its columns.
     """
     columns = manifest["columns"]
     if column not in columns:
@@ -214,11 +214,11 @@ def read(path: str | Path, column: str) -> Iterator[AssociationBatch]:
     """Yield the associations of one column, a row group (16 or 32 MB) at a time.
 
     Args:
-        path: a manifest.
-        column: ``all``, or the name of a set of heads (``selection.heads_key``)
+        path: path of a manifest.
+        column: ``all``, or the name of a set of heads (``columns.heads_key``).
 
     Raises:
-        AttreeError: no such column, or a shard that is absent or damaged.
+        AttreeError: there is no such column, or a shard is missing or damaged.
     """
     path = Path(path)
     manifest = read_manifest(path)
@@ -246,6 +246,6 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
     except FileNotFoundError:
         raise AttreeError("missing-shard", "a shard is missing", file=path, fix=_AGAIN) from None
     except (pa.ArrowException, OSError, ValueError, KeyError, AssertionError) as error:
-        # pages have checksums; a footer that is not what was written raises this or that
+        # pages have checksums; a damaged footer raises various errors
         problem = f"a shard is damaged ({(str(error) or type(error).__name__).splitlines()[0]})"
         raise AttreeError("damaged-shard", problem, file=path, fix=_AGAIN) from None

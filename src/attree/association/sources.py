@@ -1,15 +1,15 @@
-"""Sources of association: what of an encoder is compared to say how much two words belong together.
+"""Sources of association: ways to measure with an encoder how much two words belong together.
 
-A source has *units*, each of which gives a word × word matrix of every sentence: the heads of the
-encoder, ``(layer, head)``, or its layers of hidden states, ``(layer, 0)``. Everything after it
-(shards, ranking, selections, parsers) knows units only. Adding a source is adding an object with
-the two methods of :class:`AssociationSource` and its line in :data:`SOURCES`.
+A source has *units*, each of which gives a word × word matrix for a sentence: the encoder's heads,
+``(layer, head)``, or its layers of hidden states, ``(layer, 0)``. All later steps (shards, ranking,
+selections, parsers) know only units. To add a source, write an object with the two methods of
+:class:`AssociationSource` and add it to :data:`SOURCES`.
 
-A head gives its attention, or how much alike the attention of two words is: what falls on special
-pieces is left out and the rest made to sum to 1, as in the authors' program. A layer gives how much
-alike the states of two words are, each the mean over the word's pieces; layer 0 is that of the
+A head gives its attention, or the similarity of the attention of two words: attention to special
+pieces is left out and the rest normalised to sum to 1, as in the authors' program. A layer gives
+the similarity of the states of two words, each the mean over the word's pieces; layer 0 is the
 embeddings. The similarities are those of Kim et al. (2020, *Are Pre-trained Language Models Aware
-of Phrases?*): distances with a minus sign. Other articles' sources are in :mod:`attree.rivals`.
+of Phrases?*): negative distances. Other articles' sources are in :mod:`attree.rivals`.
 
 Importing this module imports no torch.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from attree.encoder.pieces import PieceBatch, Pieces
     from attree.encoder.source import Head
 
-#: source → its :class:`AssociationSource`. Distances are given as similarities, with a minus sign.
+#: source → its :class:`AssociationSource`
 SOURCES = {
     "heads": "attree.association.sources:PLAIN",
     "heads-jsd": "attree.association.sources:JENSEN_SHANNON",
@@ -46,18 +46,18 @@ SOURCES = {
     "trees-characteristic": "attree.rivals.head_trees:CHARACTERISTIC",
 }
 
-#: What sources run that parse, and no other: their names begin so.
+#: Packages that only sources that parse run, and the prefix of these sources' names.
 _PARSING, _TREES = ("attree.decoding", "attree.scoring"), "trees-"
 
-#: The source where none is named.
+#: The default source.
 HEADS = "heads"
 
 
 class AssociationSource(Protocol):
-    """How matrices are made of what an encoder gives."""
+    """Computes association matrices with an encoder."""
 
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
-        """Return how many layers and heads of each the units of such an encoder have."""
+        """Return the numbers of layers, and of heads per layer, of the units of an encoder."""
 
     def matrices(
         self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
@@ -65,8 +65,8 @@ class AssociationSource(Protocol):
         """Run the encoder over one batch and return the matrices of some units.
 
         Returns:
-            float32 (batch, units, words, words), the higher the more two words belong together;
-            past a sentence's words meaningless.
+            float32 (batch, units, words, words), higher for words that belong together; undefined
+            past a sentence's words.
         """
 
 
@@ -74,39 +74,39 @@ def load_source(name: str) -> AssociationSource:
     """Import and return a source.
 
     Raises:
-        AttreeError: there is none of this name; the line lists those that there are.
+        AttreeError: there is no source of this name; the message lists all sources.
     """
     source: AssociationSource = choose(SOURCES, name, what="source")
     return source
 
 
 def spared(sources: Iterable[str]) -> tuple[str, ...]:
-    """Return the packages that none of these sources runs, though one of the registry does."""
+    """Return the packages that none of these sources runs, though other sources do."""
     return () if any(name.startswith(_TREES) for name in sources) else _PARSING
 
 
 def units(source: str, n_layers: int, n_heads: int) -> list[Head]:
-    """Return every unit that an encoder has of a source, by layer, then head."""
+    """Return every unit of a source for an encoder, by layer, then head."""
     layers, heads = load_source(source).shape(n_layers, n_heads)
     return [(layer, head) for layer in range(layers) for head in range(heads)]
 
 
-def checked(source: str, heads: Sequence[Head], n_layers: int, n_heads: int) -> list[Head]:
-    """Return units sorted, each once, after checking that an encoder has them.
+def check_heads(source: str, heads: Sequence[Head], n_layers: int, n_heads: int) -> list[Head]:
+    """Check that an encoder has units of a source; return them sorted, each once.
 
     Args:
-        source: whose units they are.
-        heads: the units.
-        n_layers, n_heads: of the encoder.
+        source: the source.
+        heads: its units.
+        n_layers, n_heads: size of the encoder.
     """
     return within(heads, *load_source(source).shape(n_layers, n_heads))
 
 
 def within(heads: Sequence[Head], n_layers: int, n_heads: int) -> list[Head]:
-    """Return units sorted, each once, after checking that a grid of layers and heads has them."""
+    """Check that units lie in a grid of layers and heads; return them sorted, each once."""
     for layer, head in heads:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            fix = f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}, both from 0"
+            fix = f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}"
             raise AttreeError("no-such-head", f"there is no head {layer}.{head}", fix=fix)
     return sorted(set(heads))
 
@@ -116,14 +116,14 @@ class AttentionSource:
     """Matrices of attention heads (an `AssociationSource`).
 
     Args:
-        compare: makes of the heads' attention, and the words of each sentence, what the source
-            gives, of the same shape.
+        compare: maps the heads' attention (batch, heads, words, words), and the number of words of
+            each sentence, to association of the same shape.
     """
 
     compare: Callable[[torch.Tensor, Sequence[int]], torch.Tensor]
 
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
-        """Every head of every layer."""
+        """Return all layers and heads."""
         return n_layers, n_heads
 
     def matrices(
@@ -173,13 +173,13 @@ class StatesSource:
     """Matrices of layers of hidden states (an `AssociationSource`).
 
     Args:
-        compare: (batch, words, size) → (batch, words, words), the similarity of every two words.
+        compare: maps (batch, words, size) to similarities of words, (batch, words, words).
     """
 
     compare: Callable[[torch.Tensor], torch.Tensor]
 
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
-        """Embeddings and every layer, one unit each."""
+        """Return one unit for the embeddings and one per layer."""
         return n_layers + 1, 1
 
     def matrices(
@@ -195,7 +195,7 @@ class StatesSource:
 
 
 def piece_to_word(batch: PieceBatch) -> torch.Tensor:
-    """Return float32 (batch, words, pieces), which takes the mean over each word's pieces."""
+    """Return float32 (batch, words, pieces), the matrix that averages each word's pieces."""
     import torch
 
     words = torch.arange(batch.max_words, device=batch.ids.device)
@@ -204,7 +204,7 @@ def piece_to_word(batch: PieceBatch) -> torch.Tensor:
 
 
 def _cosine(states: torch.Tensor) -> torch.Tensor:
-    """Return ``(1 + cos) / 2``, from 0 to 1, which has a logarithm."""
+    """Return ``(1 + cos) / 2``, which lies between 0 and 1, so that logarithms are defined."""
     import torch
 
     unit = torch.nn.functional.normalize(states, dim=-1)

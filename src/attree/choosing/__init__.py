@@ -1,11 +1,11 @@
-"""Which sentences to annotate: drawn at random, or those that a parser is least sure of.
+"""Choose sentences to annotate: at random, or those that a parser is least sure of.
 
-To add a way: a function ``(measured, count) → places`` and its line in :data:`WAYS`.
+To add a way, write a function ``(measured, count) → positions`` and add it to :data:`WAYS`.
 """
 
 from __future__ import annotations
 
-#: way of choosing → its function, of what a parser has measured; at random needs no parser
+#: way of choosing → its function of a parser's measures; ``random`` needs no parser
 WAYS = {
     "random": "attree.choosing.ranking:at_random",
     "uncertain": "attree.choosing.ranking:most_uncertain",

@@ -1,4 +1,4 @@
-"""How unsure a parser is of sentences, where they lie, and what their trees would cost."""
+"""Measure sentences with a parser: its uncertainty, their vectors, and brackets to annotate."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def measure(
 
     Args:
         parser: a trained tree CRF.
-        words: of the sentences.
-        advance: told how many are done.
+        words: words of each sentence.
+        advance: called with the number of sentences done.
 
     Returns:
-        of a sentence that cannot be parsed NaN.
+        the measures; the uncertainty of a sentence that cannot be parsed is NaN.
 
     Raises:
         AttreeError: the parser has no distribution over trees.

@@ -1,4 +1,4 @@
-"""From raw text to a treebank: ``attree choose`` picks sentences, ``attree annotate`` is a page."""
+"""``attree choose`` chooses sentences to annotate; ``attree annotate`` serves a page to do so."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def annotate_command(
 
     if output is None:
         if not are_treebanks(text) or len(text) > 1:
-            problem = "no folder for the treebank is named"
+            problem = "there is no folder to write to"
             raise AttreeError("no-output", problem, fix="add --output FOLDER")
         output = Path(f"{text[0].name.partition('.')[0] or 'treebank'}-corrected")
     if parser is None:
@@ -106,7 +106,7 @@ def annotate_command(
 
 
 def _open(link: str) -> None:
-    """Open the page in a browser with windows; one that fills the terminal would hide the link."""
+    """Open the page in a graphical browser; one in the terminal would hide the link."""
     import threading
     import webbrowser
 
@@ -170,8 +170,8 @@ def choose_command(
         check_new([output], overwrite=overwrite)
     window = Window(min_words, max_words)
     source = find_parser(parser, Overrides(encoder)) if parser else None
-    how = how_split(source, text, first_lines(inputs, text.column))
-    split = tokeniser(how.name, split=how.sentences)
+    splitting = how_split(source, text, first_lines(inputs, text.column))
+    split = tokeniser(splitting.name, split=splitting.sentences)
     drawn = read_pool(inputs, split, window, size=pool, seed=seed, column=text.column)
     measured = _measured(drawn.words, source, device)
     chosen = rank(measured, number).tolist()
@@ -189,7 +189,7 @@ def choose_command(
 def _measured(
     words: Sequence[Sequence[str]], source: ParserSource | None, device: str | None
 ) -> SentenceMeasures:
-    """Measure sentences; without a parser only what binary trees cost."""
+    """Measure sentences; without a parser only the brackets of binary trees."""
     import numpy as np
 
     from attree.choosing.ranking import SentenceMeasures

@@ -1,4 +1,4 @@
-"""``attree attention``: word × word matrices of a sentence table."""
+"""``attree attention``: compute word × word attention matrices of a sentence table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def attention_command(
         precision: float32; float16 halves the shards and changes one tree in 900.
         partition_size: Sentences in one shard.
     """
-    from attree.association.columns import listed
+    from attree.association.columns import parse_heads
     from attree.association.compute import StageSettings
     from attree.encoder.source import find_encoder
     from attree.stages.attention import columns_for, compute_attention
@@ -52,11 +52,11 @@ def attention_command(
     for text in heads or []:
         if text == "all":
             continue
-        if (named := listed(text.removeprefix("list:"))) is None:
+        if (head_set := parse_heads(text.removeprefix("list:"))) is None:
             problem = "only `attree heads` can choose heads by their F1"
             fix = "give --heads all, --heads list:LAYER.HEAD,… or --selection"
             raise AttreeError("heads-by-f1", problem, fix=fix)
-        sets.append(named)
+        sets.append(head_set)
     columns = columns_for(
         described,
         every="all" in (heads or []),

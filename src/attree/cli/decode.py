@@ -1,4 +1,4 @@
-"""Parses of sentences: ``attree decode``, ``apply``, ``import`` and ``average``; their speed."""
+"""``attree decode``, ``apply``, ``import``, ``average``: write parses; ``speed``: time parsers."""
 
 from __future__ import annotations
 
@@ -144,9 +144,9 @@ def speed_command(
     from attree.stages.speed import write_speeds
     from attree.treebank.given import as_table
 
-    named = dict(word.partition("=")[::2] for word in parser)
-    if "" in named.values() or len(named) < len(parser):
-        problem = "a --parser has no path, or two have one name"
+    paths = dict(word.partition("=")[::2] for word in parser)
+    if "" in paths.values() or len(paths) < len(parser):
+        problem = "a --parser has no path, or two have the same name"
         raise AttreeError("bad-option", problem, fix="give each as NAME=PATH")
     with as_table(sentences) as table:
-        write_speeds(named, table, encoder, output, first=first, device=device)
+        write_speeds(paths, table, encoder, output, first=first, device=device)

@@ -49,13 +49,13 @@ def resolve_command(
     from attree.encoder.source import EncoderSource, resolve
 
     sources = {"hub": hub, "path": path, "package": package}
-    named = [(kind, id) for kind, id in sources.items() if id is not None]
-    if not named:
+    chosen = [(kind, id) for kind, id in sources.items() if id is not None]
+    if not chosen:
         problem = f"encoder {slug} has no source"
         raise AttreeError("no-source", problem, fix="use --hub, --path or --package")
-    ((kind, id),) = named
+    ((kind, id),) = chosen
     source = EncoderSource(slug=slug, kind=kind, id=id, revision=revision, dtype=dtype)
-    # Beside the output and not in it: a workflow deletes outputs before it runs a job again.
+    # next to the output, not in it: a workflow deletes outputs before it repeats a job
     resolve(source, record=output.with_name(f"{output.stem}.revision.json")).write(output)
 
 

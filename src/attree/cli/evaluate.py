@@ -1,4 +1,4 @@
-"""``attree evaluate``: F1 of trees, or of parsers trained on a few; ``attree measures``: counts."""
+"""``attree evaluate``: F1 of trees and parsers; ``attree measures``: counts and shapes of trees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attree.base.options import ReadingOptions
 
 _TRAIN = "Train and score"
 _NUMBERS_OF_TREES = ["10", "20", "40"]
-#: What can be asked for: which files and slices are given.
+#: Combinations of options that train parsers, and that score kept ones.
 _TRAINED = ({"train", "test"}, {"train", "split"}, {"predictions", "split"})
 _KEPT = ({"predictions", "gold"}, {"predictions", "test"}, {"test"}, {"gold"})
 
@@ -76,23 +76,23 @@ def evaluate_command(
 
     settings = settings_of(**reading.given(), accept_loss=accept_loss)
     words = {"predictions": predictions, "gold": gold, "train": train, "test": test, "split": split}
-    asked = {name for name, value in words.items() if value}
+    named = {name for name, value in words.items() if value}
     names = tuple(parser or ())
-    if asked in _KEPT:
+    if named in _KEPT:
         from attree.apps.evaluate.systems import How, evaluate
         from attree.evaluation.side_by_side import Gold
 
         how = How(settings, encoder, device, max_words, allow_overlap)
-        kept = [*map(str, predictions or ()), *names] or ["universal"]
+        systems = [*map(str, predictions or ()), *names] or ["universal"]
         gold_trees = Gold.read(gold or test or (), settings)
         _tell(gold_trees.refused)
-        scored = evaluate(gold_trees, kept, how)
+        scored = evaluate(gold_trees, systems, how)
         show(scored.tables())
         for drawing in scored.worst(worst):
             print(drawing)
         scored.check_missing(accept_loss)
         return
-    if asked not in _TRAINED:
+    if named not in _TRAINED:
         fix = "give --test, or PREDICTIONS and --gold, or --train and --test, or "
         fix += "one file and --split 100:"
         raise AttreeError("nothing-to-evaluate", "it is not clear what to evaluate", fix=fix)
@@ -101,7 +101,7 @@ def evaluate_command(
     from attree.treebank.given import Treebank
 
     if not all(re.fullmatch("0*[1-9][0-9]{0,8}", number) for number in trees):
-        problem = f"--trees {','.join(trees)} is not numbers of trees"
+        problem = f"--trees {','.join(trees)} is no list of numbers"
         raise AttreeError("not-a-number", problem, fix="write 10,20,40")
     numbers = tuple(map(int, trees))
     plan = FewShotPlan(
@@ -111,8 +111,8 @@ def evaluate_command(
     treebanks = [Treebank.read_all(paths, settings) for paths in (trained, test) if paths]
     for treebank in treebanks:
         _tell(treebank.refused)
-    one, other = treebanks if split is None else split_by(treebanks[0], split, trained[0])
-    show(evaluate_trained(one, other, plan).tables())
+    drawn, tested = treebanks if split is None else split_by(treebanks[0], split, trained[0])
+    show(evaluate_trained(drawn, tested, plan).tables())
 
 
 def _tell(refused: Iterable[str]) -> None:

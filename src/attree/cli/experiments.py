@@ -1,4 +1,4 @@
-"""``attree experiment``: run rows of the experiments, and gather them into tables."""
+"""``attree experiment``: run rows of experiments, and gather them into tables."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def rows(
     """
     from attree.experiments.job import run_job
 
-    asked, results = _entry(plan, "jobs", job)
-    run_job(**_inputs(asked, results), encoder=encoder, output=output, device=device)
+    job_rows, results = _entry(plan, "jobs", job)
+    run_job(**_inputs(job_rows, results), encoder=encoder, output=output, device=device)
 
 
 @app.command
@@ -55,9 +55,9 @@ def sentence(
     from attree.encoder.load import load_encoder
     from attree.experiments.pictures import write_sentence
 
-    asked, results = _entry(plan, "rows", experiment)
+    rows, results = _entry(plan, "rows", experiment)
     write_sentence(
-        **_inputs(asked, results),
+        **_inputs(rows, results),
         number=_entry(plan, "tables", experiment)[0]["sentence"],
         encoder=load_encoder(encoder, device=device),
         prefix=output_prefix,
@@ -103,9 +103,9 @@ def table(
 
     layout, results = _entry(plan, "tables", experiment)
     gathered = cells(lists, _records(results), layout, published)
-    made = provenance(code=["attree.cli.experiments:table"], settings=layout)
+    record = provenance(code=["attree.cli.experiments:table"], settings=layout)
     records = [cell.flat() for cell in gathered]
-    render.save(output_prefix, records, tables(gathered, layout), made)
+    render.save(output_prefix, records, tables(gathered, layout), record)
 
 
 @app.command
@@ -137,12 +137,12 @@ class _Plan:
 
 
 def _entry(plan: Path, kind: str, name: str) -> tuple[Any, str]:
-    """Return what a plan says of a job or an experiment, and the folder of all results.
+    """Return a plan's entry for a job or an experiment, and the folder of all results.
 
     Args:
-        plan: plan.json.
+        plan: path of plan.json.
         kind: ``jobs``, ``rows`` or ``tables``.
-        name: of the job or experiment.
+        name: name of the job or experiment.
 
     Raises:
         AttreeError: the plan has no such entry.
@@ -150,10 +150,10 @@ def _entry(plan: Path, kind: str, name: str) -> tuple[Any, str]:
     from attree.base.files import read_described
     from attree.base.registry import check_name
 
-    asked = read_described(plan, _Plan, what="plan of the experiments")
-    entries = getattr(asked, kind)
+    content = read_described(plan, _Plan, what="plan of the experiments")
+    entries = getattr(content, kind)
     check_name(name, entries, f"no {name} among the {kind}", file=plan, near=True)
-    return entries[name], asked.results
+    return entries[name], content.results
 
 
 def _records(results: str) -> Path:
@@ -163,16 +163,16 @@ def _records(results: str) -> Path:
 
 
 def _inputs(rows: list[dict[str, Any]], results: str) -> dict[str, Any]:
-    """Return rows, their sentence tables, for rows of heads the attention manifests, records."""
+    """Return rows, their sentence tables, attention manifests (for heads), and records."""
     from attree.plan.paths import ALL_HEADS, SENTENCES_PATH, path_of
     from attree.plan.rows import ExperimentRow
 
-    asked = [ExperimentRow.of(one) for one in rows]
-    sets = dict.fromkeys(name for row in asked for name in row.sets)
-    heads = [row for row in asked if row.kind == "heads"]
+    experiment_rows = [ExperimentRow.of(row) for row in rows]
+    sets = dict.fromkeys(name for row in experiment_rows for name in row.sets)
+    heads = [row for row in experiment_rows if row.kind == "heads"]
     encoders = {name: row.encoder for row in heads for name in (row.train, row.test)}
     return {
-        "rows": asked,
+        "rows": experiment_rows,
         "sets": {name: Path(path_of(SENTENCES_PATH, name, results=results)) for name in sets},
         "manifests": {
             name: Path(path_of(ALL_HEADS, name, encoder=encoder, results=results))

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from attree.base import options
 from attree.base.options import between
 
-#: Labels that have a row and a column of their own.
+#: Number of labels with a row and a column of their own.
 _LABELS_SHOWN = 20
 
 app = App(name="figure", help="Draw figures from tables.")
@@ -48,8 +48,8 @@ def labels(*, scores: Path, output: options.PictureOutput, title: options.Title 
     from attree.reports.figures import check_format
 
     check_format(output)
-    what, fix = "score summary", "run `attree score` again"
-    confusion = confusion_of(read_described(scores, dict[str, Any], what=what, fix=fix), scores)
+    name, fix = "score summary", "run `attree score` again"
+    confusion = confusion_of(read_described(scores, dict[str, Any], what=name, fix=fix), scores)
     from attree.reports.figures import draw  # takes seconds
 
     shown = confusion.most_frequent(_LABELS_SHOWN) if confusion else NOTHING

@@ -67,7 +67,7 @@ def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesO
     from attree.treebank.given import as_table
     from attree.trees.parses import Parses, write_parsed
 
-    learnt, vocabulary, about = read_grammar(grammar)
+    learnt, vocabulary, card = read_grammar(grammar)
     with as_table(sentences) as path:
         table, metadata = read_table(path, schema=SENTENCES_SCHEMA)
         parser = Parser(GrammarModel(learnt, vocabulary))
@@ -75,5 +75,5 @@ def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesO
             trees, status = parser.trees(table["words"].to_pylist(), advance=advance)
         numbers = table["sentence"].to_numpy()
         parses = Parses.with_policy(numbers, trees, status == OK, "right_branching").table()
-        how = {"settings": about.provenance, "selection": about.made_from}
+        how = {"settings": card.provenance, "selection": card.made_from}
         write_parsed(output, parses, metadata, code=["attree.cli.grammar:parse"], **how)

@@ -1,12 +1,11 @@
-"""Help on a terminal of 80 columns: an option a line or two, grouped, with an example.
+"""Help for a terminal of 80 columns: one or two lines per option, in groups, with an example.
 
-Cyclopts' own help boxes its groups and gives much of the width to names of types. Here options
-stand with what they are for; an option's group is its ``group``; an example is a paragraph of the
-docstring. It is the same text in a terminal, a pipe and a file.
+Cyclopts' own help draws boxes around groups and gives much of the width to names of types. Here an
+option is shown with its purpose; its group is its ``group``; examples are paragraphs of the
+docstring. The text is the same in a terminal, a pipe and a file.
 
-``attree --options`` lists the options and arguments of all commands. A name means one thing,
-whichever command has it: its help begins with that, up to the first colon or full stop, and its
-values, or the items of its list, have one type.
+``attree --options`` lists the options and arguments of all commands. A name has one meaning and
+one type in every command: its help begins with the meaning, up to the first colon or full stop.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ if TYPE_CHECKING:
     from cyclopts import App, Argument
 
 _WIDTH = 80
-#: Widest name that its description stands beside; of a wider one it stands below.
+#: Descriptions of names up to this width stand beside them, others below.
 _WIDEST = 24
 
 _ARGUMENTS, _REQUIRED, _REST = "Arguments", "Required", "Options"
-#: The groups that cyclopts puts options in that name none.
+#: The groups of cyclopts for options without a group.
 _UNNAMED = ("", "Parameters", "Arguments")
 
-#: (name, what it is for)
+#: (name, purpose)
 Row = tuple[str, str]
 HELP = ("--help", "Show this message and stop.")
 
 
 def of_command(app: App, path: str, below: Iterable[Row] = ()) -> str:
-    """Return the help of a command: usage, what it does, its arguments and options by group.
+    """Return the help of a command: usage, purpose, arguments and options by group.
 
-    A command without a function is a group of the commands ``below``; one may have both.
+    A command without a function is a group of the commands ``below``; a command may be both.
     """
     if app.default_command is None:
         return page(f"{path} COMMAND", app.help, {"Commands": below, _REST: [HELP]})
@@ -54,20 +53,20 @@ def of_command(app: App, path: str, below: Iterable[Row] = ()) -> str:
 
 
 def page(usage: str, purpose: str, sections: Mapping[str, Iterable[Row]]) -> str:
-    """Return usage, what a command or a group of commands is for, and its sections."""
+    """Return a page of help: usage, purpose, and sections of rows."""
     tables = [[title, *_table(list(rows))] for title, rows in sections.items()]
     shown = [f"{title}:\n" + "\n".join(lines) for title, *lines in tables if lines]
     return "\n\n".join([f"Usage: {usage} [OPTIONS]", *_paragraphs(purpose), *shown])
 
 
 def options(app: App) -> list[Argument]:
-    """Return the arguments and options of a command that are shown, in their order."""
+    """Return the visible arguments and options of a command, in their order."""
     arguments = app.assemble_argument_collection(parse_docstring=True)
     return [argument for argument in arguments if argument.show and argument.parse]
 
 
 def row(argument: Argument) -> Row:
-    """Return an argument's or option's names, and what it is for with its default."""
+    """Return the names of an argument or option, and its purpose with its default."""
     name = _label(argument).strip("[]…")
     if argument.index is None:
         name = ", ".join(name for name in argument.names if name not in argument.negatives)
@@ -76,9 +75,9 @@ def row(argument: Argument) -> Row:
 
 
 def kind(argument: Argument) -> str:
-    """Return the type of an argument's value, of a list that of an item: ``Path``."""
+    """Return the type of an argument's value, such as ``Path``; for a list, that of its items."""
     hint: Any = argument.hint
-    while inner := [each for each in get_args(hint) if each not in (type(None), ...)]:
+    while inner := [part for part in get_args(hint) if part not in (type(None), ...)]:
         hint = inner[0]
     return str(getattr(hint, "__name__", hint))
 
@@ -89,20 +88,20 @@ def first_sentence(text: str) -> str:
     return words.partition(". ")[0].rstrip(".")
 
 
-def said_by(place: str) -> str:
-    """Return what ``module:name`` is for: a function's docstring, or the ``help`` of an ``App``.
+def purpose_of(reference: str) -> str:
+    """Return the docstring of the function, or the ``help`` of the ``App``, ``module:name``.
 
-    The file is read and not imported: most commands import what takes a while.
+    The file is parsed, not imported: the imports of most commands take a while.
     """
-    command = definition(place)
+    command = definition(reference)
     if isinstance(command, ast.FunctionDef):
         return ast.get_docstring(command) or ""
-    assert isinstance(command, ast.Call), place
-    return next(ast.literal_eval(one.value) for one in command.keywords if one.arg == "help")
+    assert isinstance(command, ast.Call), reference
+    return next(ast.literal_eval(word.value) for word in command.keywords if word.arg == "help")
 
 
 def _label(argument: Argument) -> str:
-    """Return how an argument is written in the line of usage."""
+    """Return an argument as it is written in the line of usage."""
     name = argument.field_info.name.upper() + ("…" if argument.token_count()[1] else "")
     return name if argument.required else f"[{name}]"
 
@@ -117,7 +116,7 @@ def _title(argument: Argument) -> str:
 
 
 def _default(argument: Argument) -> str:
-    """Return the default in words, where there is one worth a word."""
+    """Return the default as text; empty if there is none, or a trivial one."""
     default: Any = argument.parameter.show_default
     if not isinstance(default, str):
         field = argument.field_info
@@ -141,7 +140,7 @@ def _table(rows: list[Row]) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield paragraphs without those of arguments; ``Example`` keeps its lines."""
+    """Yield the paragraphs of a docstring before its arguments; ``Example`` keeps its lines."""
     for paragraph in inspect.cleandoc(text).partition("\n\nArgs:")[0].split("\n\n"):
         if paragraph.startswith("Example"):
             yield textwrap.indent(paragraph, "  ")
@@ -150,7 +149,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _filled(text: str, width: int, indent: int, *, hyphens: bool) -> str:
-    """Return text in lines of so many columns, all of them indented."""
+    """Wrap text into indented lines of at most ``width`` columns."""
     before = " " * indent
     return textwrap.fill(
         text, width, initial_indent=before, subsequent_indent=before, break_on_hyphens=hyphens
@@ -162,10 +161,10 @@ class Declared:
     """An option or argument of one command.
 
     Attributes:
-        name: ``--heads``; of an argument in capitals.
-        meaning: what it is, without what holds of one command only.
-        kind: type of its value, of a list that of an item.
-        command: that has it.
+        name: ``--heads``; in capitals for an argument.
+        meaning: its meaning in all commands.
+        kind: type of its value; for a list, that of its items.
+        command: the command.
     """
 
     name: str
@@ -178,10 +177,10 @@ def declared(app: App, path: tuple[str, ...] = ()) -> Iterator[Declared]:
     """Yield the options and arguments of an app's commands, in their order."""
     for name in commands_of(app):
         command, words = app[name], (*path, name)
-        for one in options(command) if command.default_command is not None else ():
-            # what follows the first colon or full stop holds of one command only
-            meaning = re.split(r"[:.](?:\s|$)", " ".join((one.parameter.help or "").split()))[0]
-            yield Declared(one.name, meaning, kind(one), " ".join(words))
+        for option in options(command) if command.default_command is not None else ():
+            # text after the first colon or full stop is about one command only
+            meaning = re.split(r"[:.](?:\s|$)", " ".join((option.parameter.help or "").split()))[0]
+            yield Declared(option.name, meaning, kind(option), " ".join(words))
         yield from declared(command, words)
 
 
@@ -191,11 +190,11 @@ def commands_of(group: App) -> list[str]:
 
 
 def table(app: App) -> str:
-    """Return the options by name: meaning, type, commands."""
+    """Return a table of all options: name, type, meaning, commands."""
     rows: dict[tuple[str, str, str], list[str]] = {}
-    for one in declared(app):
-        rows.setdefault((one.name, one.meaning, one.kind), []).append(one.command)
-    # arguments, whose names are in capitals, follow options
+    for option in declared(app):
+        rows.setdefault((option.name, option.meaning, option.kind), []).append(option.command)
+    # arguments, in capitals, come after options
     ordered = sorted(rows.items(), key=lambda row: (not row[0][0].startswith("-"), row))
     return "\n".join(
         f"{name} ({kind}): {meaning}\n{_filled(', '.join(commands), _WIDTH, 4, hyphens=True)}"

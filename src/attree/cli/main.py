@@ -1,7 +1,7 @@
-"""The command ``attree``: names each command, and says errors in one line.
+"""The command ``attree``: a table of commands, and errors in one line.
 
-A command's file is imported when it is called, and what it needs (torch, numba, pyarrow) when it
-runs.
+A command's file is imported when the command is called, and its libraries (torch, numba, pyarrow)
+when it runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from attree.base.text import safe
 from attree.cli import help
 
 #: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
-#: an ``App`` with subcommands. What people type comes first.
+#: an ``App`` with subcommands. Commands for users come first.
 SECTIONS = {
     "What people type": {
         "try": "attree.cli.try_:try_command",
@@ -58,55 +58,55 @@ SECTIONS = {
 }
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
-#: Set, an unexpected error prints its traceback, as ``--debug`` does: the workflow's logs have it.
+#: Environment variable that prints tracebacks, as ``--debug`` does; the workflow sets it.
 DEBUG = "ATTREE_DEBUG"
 
-#: Names of the arguments that are files or folders to write.
+#: Names of arguments for files or folders to write.
 _WRITTEN = ("output", "output_selection", "associations", "rejected", "summary", "svg")
 
 
 def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Refuse an unknown option, one without effect, and an output that is an input."""
+    """Refuse unknown options, options without effect, and outputs that are inputs."""
     from attree.base.files import check_apart
     from attree.base.patterns import matching
 
-    given = arguments.filter_by(has_tokens=True)
-    for one in given:
-        for token in one.tokens if one.parameter.allow_leading_hyphen else []:  # it takes "-"
+    named = arguments.filter_by(has_tokens=True)
+    for option in named:
+        for token in option.tokens if option.parameter.allow_leading_hyphen else []:  # it takes "-"
             if not token.value.startswith("--"):
                 continue
             if token.keyword is not None:
-                raise exceptions.MissingArgumentError(argument=one, keyword=token.keyword)
+                raise exceptions.MissingArgumentError(argument=option, keyword=token.keyword)
             unknown = Token(keyword=token.value, source="cli")
             raise exceptions.UnknownOptionError(token=unknown, argument_collection=arguments)
-    _check_effect(called(path).default_command, {one.name for one in given})
+    _check_effect(called(path).default_command, {option.name for option in named})
     paths: dict[bool, list[Path]] = {True: [], False: []}
-    for one in given:
-        # FILES of treebanks are patterns, or names
-        if one.index is not None or "Path" in help.kind(one):
-            items = (item for token in one.tokens for item in separated(token.value))
-            is_written = one.field_info.name in _WRITTEN
+    for option in named:
+        # treebank FILES are patterns or names
+        if option.index is not None or "Path" in help.kind(option):
+            items = (item for token in option.tokens for item in separated(token.value))
+            is_written = option.field_info.name in _WRITTEN
             paths[is_written] += [file for item in items for file in matching(item)]
     check_apart(outputs=paths[True], inputs=paths[False])
 
 
 def called(path: tuple[str, ...]) -> App:
-    """Return the command, or group of commands, that words call."""
+    """Return the command or group of commands at ``path``."""
     command: App = app
     for name in path:
         command = command[name]
     return command
 
 
-def _check_effect(command: Any, given: set[str]) -> None:
-    """Refuse options that have no effect with the others, as the command says of them."""
+def _check_effect(command: Any, names_given: set[str]) -> None:
+    """Refuse options that have no effect with the others, by the rules of the command."""
     for follower, leaders in getattr(command, NEEDS, {}).items():
         names = [_option(name) for name in leaders.split()]
-        if _option(follower) in given and given.isdisjoint(names):
+        if _option(follower) in names_given and names_given.isdisjoint(names):
             effect = f"{_option(follower)} has no effect without {' or '.join(names)}"
             raise CycloptsError(msg=effect)
     for together in getattr(command, EXCLUDES, ()):
-        names = [name for name in map(_option, together.split()) if name in given]
+        names = [name for name in map(_option, together.split()) if name in names_given]
         if len(names) > 1:
             raise CycloptsError(msg=f"{' and '.join(names)} exclude each other")
 
@@ -116,7 +116,7 @@ def _option(name: str) -> str:
 
 
 class _Attree(App):
-    """The command line, whose help is attree's own."""
+    """The command line, with attree's own help."""
 
     def help_print(self, tokens: Any = None, *, console: Any = None) -> None:
         """Print the help of the command that ``tokens`` name."""
@@ -130,9 +130,9 @@ class _Attree(App):
             return
         sections = {
             title: [
-                (name, help.first_sentence(help.said_by(place))) for name, place in all_.items()
+                (name, help.first_sentence(help.purpose_of(path))) for name, path in paths.items()
             ]
-            for title, all_ in SECTIONS.items()
+            for title, paths in SECTIONS.items()
         }
         print(help.page("attree COMMAND", self.help, {**sections, "Options": _OPTIONS}))
 
@@ -194,12 +194,12 @@ def main() -> None:
 
 
 def _shortened(line: str) -> str:
-    """Return a line without its middle, if that is as long as only an attack makes it."""
+    """Cut out the middle of a line that is too long to read."""
     return line if len(line) <= 900 else f"{line[:600]} … {line[-250:]}"
 
 
 def _in_one_line(error: Exception) -> str:
-    """Return an error in one line: what is wrong and what to do."""
+    """Return an error in one line: the problem and its fix."""
     if isinstance(error, CycloptsError):
         command = " ".join(("attree", *(error.command_chain or ())))
         return f"{_misused(error)} — see `{command} --help`"
@@ -208,12 +208,12 @@ def _in_one_line(error: Exception) -> str:
         return str(AttreeError("system", reason, file=error.filename, fix=fix))
     if isinstance(error, AttreeError):
         return str(error)
-    what = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
-    return f"unexpected {what} — this is a bug of attree: `attree --debug …` prints where"
+    message = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
+    return f"unexpected {message} — this is a bug of attree: `attree --debug …` prints where"
 
 
 def _misused(error: CycloptsError) -> str:
-    """Return what is wrong with the words of the command line."""
+    """Return the problem of a wrong command line."""
     match error:
         case exceptions.MissingArgumentError(argument=Argument() as one):
             name = one.field_info.name.upper() if one.index is not None else one.name
@@ -246,7 +246,7 @@ _REASONS = {
 
 
 def console() -> None:
-    """Run the command line as a program of its own, which may end without tidying up."""
+    """Run the command line as a program, which may end without cleaning up."""
     process.yield_cores()
     process.heed_termination()
     process.follow()
@@ -256,7 +256,7 @@ def console() -> None:
         if not done.code:
             process.leave()
         elif done.code in process.STOPPED:
-            process.end(done.code)  # what Dask does at exit fails on a cluster that is half open
+            process.end(done.code)  # Dask's exit handlers fail on a half-open cluster
         raise
 
 

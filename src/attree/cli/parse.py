@@ -31,9 +31,9 @@ def parse_command(
     output: Annotated[options.Output | None, Parameter(group=_INPUT)] = None,
     rows: Annotated[RowSettings, Parameter(name="*", group=_INPUT)] = RowSettings(),
     parser: Annotated[options.Parser | None, Parameter(group=_PARSER)] = None,
-    own: Annotated[Overrides, Parameter(name="*", group=_PARSER)] = Overrides(),
+    overrides: Annotated[Overrides, Parameter(name="*", group=_PARSER)] = Overrides(),
     text: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
-    place: Annotated[Place, Parameter(name="*", group=_PLACE)] = Place(),
+    where: Annotated[Place, Parameter(name="*", group=_PLACE)] = Place(),
     threads: Annotated[options.Threads | None, Parameter(group=_PLACE)] = None,
     device: Annotated[options.Device | None, Parameter(group=_PLACE)] = None,
     run: Annotated[RunSettings, Parameter(name="*")] = RunSettings(),
@@ -60,21 +60,21 @@ def parse_command(
     from attree.bulk.pipeline import WorkerSetup
     from attree.bulk.run import BulkRequest, parse_corpus
     from attree.bulk.stream import first_lines, how_split, stream
-    from attree.encoder.device import settled
+    from attree.encoder.device import settle_dtype
     from attree.parsers.find import find_parser
     from attree.trees.parses import POLICIES
 
     check_name(rows.too_long, POLICIES, f"unknown policy {rows.too_long!r}")
     if parser is None:
-        parser = usual_parser(encoder=own.encoder, heads=own.heads)
-    source = find_parser(parser, own)
+        parser = usual_parser(encoder=overrides.encoder, heads=overrides.heads)
+    source = find_parser(parser, overrides)
     if rows.output.marginals and (not source.has_distribution or output is None):
-        fix = "take one that `attree train` made by a tree CRF, such as tree-crf-full"
+        fix = "use a tree CRF of `attree train`, such as tree-crf-full"
         problem = "--marginals needs --output, and a parser with a distribution over trees"
         code = "no-output" if source.has_distribution else "no-distribution"
         raise AttreeError(code, problem, fix=fix)
-    elsewhere = place.cluster is not None
-    source = replace(source, encoder=settled(source.encoder, device, elsewhere=elsewhere))
+    elsewhere = where.cluster is not None
+    source = replace(source, encoder=settle_dtype(source.encoder, device, elsewhere=elsewhere))
     if all(".half" in path.suffixes for path in inputs):  # their words are given
         text = replace(text, tokenizer=text.tokenizer or "whitespace")
     if inputs == [STANDARD_INPUT]:
@@ -82,11 +82,11 @@ def parse_command(
         return
     if output is None or output == STANDARD_INPUT:
         fix = "add --output FOLDER, or: cat FILE | attree parse - --to brackets"
-        raise AttreeError("no-output", "no folder for the trees is named", fix=fix)
+        raise AttreeError("no-output", "there is no folder to write to", fix=fix)
     how = how_split(source, text, first_lines(inputs, text.column))
     rows = replace(rows, tokenizer=how.name, sentences=how.sentences, column=text.column)
     setup = WorkerSetup(source, rows, str(output.absolute()), device, threads)
-    request = BulkRequest(tuple(inputs), output.absolute(), setup, place, run)
+    request = BulkRequest(tuple(inputs), output.absolute(), setup, where, run)
     summary = parse_corpus(request, progress=progress, stop=Stop())
     _show(summary, output)
     if not summary["complete"]:

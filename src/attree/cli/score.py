@@ -16,12 +16,12 @@ from attree.evaluation import DEFAULT_LABELS, METRICS
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How trees are scored.
+    """Settings for scoring trees.
 
     Attributes:
         profile: a name of ``attree.evaluation.PROFILES``.
         recall: labels whose recall is reported.
-        max_words: of the sentences scored.
+        max_words: score only sentences of at most this many words.
     """
 
     profile: options.Profile = "default"
@@ -29,7 +29,7 @@ class Counting:
     max_words: options.MaxWords | None = None
 
     def settings(self) -> dict[str, Any]:
-        """Return them as the functions that score take them."""
+        """Return the settings as arguments for the functions that score."""
         labels = list(dict.fromkeys(self.recall))
         return {"profile": self.profile, "labels": labels, "max_words": self.max_words}
 

@@ -120,7 +120,7 @@ def comparison(
 def _average(text: str) -> tuple[str, list[str]]:
     name, _, members = text.partition("=")
     if not (name and members):
-        problem = f"this is no average: {text}"
+        problem = f"{text} does not define an average"
         raise AttreeError("bad-average", problem, fix="write AVERAGE=SYSTEM,SYSTEM")
     return name, members.split(",")
 
@@ -140,13 +140,13 @@ def compare(first: Path, second: Path, /) -> None:
     from attree.evaluation import HEADINGS
     from attree.reports.tables.build import RESAMPLES, SentenceCounts, differences
 
-    both = SentenceCounts.read(first), SentenceCounts.read(second)
-    whole = [one.f1() for one in both]
+    parsers = SentenceCounts.read(first), SentenceCounts.read(second)
+    f1s = [parser.f1() for parser in parsers]
     lines = []
-    for metric, found in differences(*both).items():
-        figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{found.difference:.2f}"]
-        interval = f"{found.low:.2f} to {found.high:.2f}"
-        lines.append([HEADINGS[metric], *figures, interval, f"{found.p:.3f}"])
+    for metric, difference in differences(*parsers).items():
+        figures = [f"{float(f1[metric][0]):.2f}" for f1 in f1s] + [f"{difference.difference:.2f}"]
+        interval = f"{difference.low:.2f} to {difference.high:.2f}"
+        lines.append([HEADINGS[metric], *figures, interval, f"{difference.p:.3f}"])
     headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
     note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
     render.show([render.Table(f"{first} and {second}", headings, lines, note)])
@@ -183,5 +183,5 @@ def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any])
     from attree.base import tables as render
     from attree.base.provenance import provenance
 
-    made = provenance(code=["attree.cli.tables"], settings={"prefix": prefix})
-    render.save(prefix, records, tables, made)
+    record = provenance(code=["attree.cli.tables"], settings={"prefix": prefix})
+    render.save(prefix, records, tables, record)

@@ -76,11 +76,11 @@ def train_command(
     from attree.treebank.given import as_tables, check_files, is_table
     from attree.treebank.language_file import settings_of
 
-    # told before anything is read, whichever parser the trees make
-    asked = adapted(recipe(parser or WITHOUT_LABELS), **changes.given())
-    projects = "projection" in asked.parts
+    # checked before reading, although the trees may choose another parser
+    chosen = adapted(recipe(parser or WITHOUT_LABELS), **changes.given())
+    projects = "projection" in chosen.parts
     unused = {
-        "--size": fitting.size and not projects and "spans" not in asked.parts,
+        "--size": fitting.size and not projects and "spans" not in chosen.parts,
         "--specials": fitting.specials and not projects,
         "--association": changes.association and not projects,
     }
@@ -96,14 +96,14 @@ def train_command(
     how_read = reading.given() | ({} if dependencies is None else {"dependencies": dependencies})
     for name in how_read:
         check_files(trained if name == "punctuation" else files, f"--{name}")
-    how = None  # no reader is imported for tables: stages of the workflow depend on none
+    settings = None  # no reader is imported for tables: stages of the workflow depend on none
     if not all(map(is_table, files)):
-        how = settings_of(**{"punctuation": "keep", **how_read})
-    tables = as_tables(files, half=trained, settings=how)
+        settings = settings_of(**{"punctuation": "keep", **how_read})
+    tables = as_tables(files, half=trained, settings=settings)
     request = session.TrainingRequest(
         sentences[0],
         encoder,
-        asked,
+        chosen,
         choice,
         fitting,
         layers=tuple(layer) if layer else None,
@@ -117,15 +117,15 @@ def train_command(
         own_rate=changes.learning_rate is not None,
     )
     with tables as paths:
-        (given, *also), others = paths[: len(sentences)], paths[len(sentences) :]
+        (first, *also), others = paths[: len(sentences)], paths[len(sentences) :]
         more, evaluated = others[: len(structure or ())], others[len(structure or ()) :]
-        request = replace(request, sentences=given, also=also, structure=more, evaluated=evaluated)
+        request = replace(request, sentences=first, also=also, structure=more, evaluated=evaluated)
         if parser is None:
-            best = usual(read_table(path, schema=HALF_KNOWN)[0] for path in (given, *also))
+            best = usual(read_table(path, schema=HALF_KNOWN)[0] for path in (first, *also))
             say(f"attree: training {best}; --parser chooses another")
             request = replace(request, recipe=adapted(recipe(best), **changes.given()))
-        made = session.train_parser(request, output, progress=progress)
-    for line in session.summary(made, output):
+        result = session.train_parser(request, output, progress=progress)
+    for line in session.summary(result, output):
         print(line)
 
 
@@ -162,7 +162,7 @@ def publish_command(
 
     load_parser(parser)
     files = {parser / "README.md": "model card"} | dict.fromkeys(table or (), "table of F1")
-    texts = [read_bytes(path, what=what).decode("utf-8") for path, what in files.items()]
+    texts = [read_bytes(path, what=name).decode("utf-8") for path, name in files.items()]
     card = fill_in(texts[0], licence=licence, sources=sources, tables=texts[1:])
     check_output(output, overwrite=overwrite)
     output.mkdir(parents=True, exist_ok=True)

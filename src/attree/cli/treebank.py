@@ -1,4 +1,4 @@
-"""``attree treebank``: treebank files to a sentence table, checked, or in another format."""
+"""``attree treebank``: check treebank files, convert them, or write a sentence table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Files = Annotated[
 
 
 def _of(key: str, *, several: bool = False) -> Parameter:
-    """Return the option of a key of ``language.yaml``, with the help that the key has."""
+    """Return the option for a key of ``language.yaml``, with the help of the key."""
     meaning = meanings(LanguageKeys)[key]
     form = "several, or - for none" if several else form_of(LanguageKeys, key)
     text = f"{meaning[0].upper()}{meaning[1:]} ({form})."
@@ -52,11 +52,11 @@ def _of(key: str, *, several: bool = False) -> Parameter:
 
 @dataclass(frozen=True, slots=True)
 class TreeOptions(Asked):
-    """What becomes of the trees of files; None leaves it to their format.
+    """Settings for reading trees; None stands for the default of the files' format.
 
     Attributes:
         traces, drop_labels, functions, escapes, nonprojective: keys of ``language.yaml``.
-        dependencies: what dependency trees are taken for.
+        dependencies: how dependency trees become constituency trees.
     """
 
     traces: Annotated[str | None, _of("traces")] = None
@@ -69,12 +69,12 @@ class TreeOptions(Asked):
 
 @dataclass(frozen=True, slots=True)
 class WordOptions(Asked):
-    """Which words and sentences of files are taken; None leaves it to their format.
+    """Settings for choosing words and sentences; None stands for the default of the files' format.
 
     Attributes:
         dummy_roots, final_punctuation, part, derived: keys of ``language.yaml``.
-        max_words, first: which sentences are taken.
-        accept_loss: share of sentences.
+        max_words, first: limits on the sentences read.
+        accept_loss: share of sentences that may be lost.
     """
 
     dummy_roots: Annotated[list[str] | None, _of("dummy_roots", several=True)] = None
@@ -134,19 +134,19 @@ def run(
 
     if output is None and rejected is None and not check:
         raise AttreeError("nothing-to-do", "nothing to do", fix="add --output FILE, or --check")
-    given = reading.given() | trees.given() | words.given()
+    settings = reading.given() | trees.given() | words.given()
     folders = [Path(name) for name in files or [] if check and Path(name).is_dir()]
     if folders:
         others = len(folders) < len(files or [])
         if others or output or rejected or exclude or language or split_name:
-            fix = "give --check and folders alone, or name files"
+            fix = "give only --check and folders, or name files"
             raise AttreeError("folder-by-itself", "a folder is checked whole, by itself", fix=fix)
-        _check_each([job for folder in folders for job in of_folder(folder, given)])
+        _check_each([job for folder in folders for job in of_folder(folder, settings)])
         return
     if files:
-        jobs = [of_files(files, exclude or [], given, language=language, split=split_name)]
+        jobs = [of_files(files, exclude or [], settings, language=language, split=split_name)]
     else:
-        jobs = list(of_language(language, split_name, folder, given))
+        jobs = list(of_language(language, split_name, folder, settings))
     if len(jobs) > 1 and (output or rejected):
         raise AttreeError("one-split-a-table", "one table holds one split", fix="add --split-name")
     check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
@@ -193,8 +193,8 @@ def convert_command(
     check_new([output], overwrite=overwrite)
     to = to or target(output)
     done = convert(job.files, job.settings, output, to)
-    for told, item in enumerate(done.rejected):
-        _tell(item, told)
+    for number, item in enumerate(done.rejected):
+        _tell(item, number)
     say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
     if done.raised:
         say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
@@ -204,7 +204,7 @@ def convert_command(
 
 
 def _check_each(jobs: list[ReadingJob]) -> None:
-    """Report on each treebank; one that cannot be read costs no other."""
+    """Report on each treebank, even if another cannot be read."""
     failed = 0
     for job in jobs:
         try:
@@ -220,7 +220,7 @@ def _check_each(jobs: list[ReadingJob]) -> None:
 def _convert(
     job: ReadingJob, output: Path | None = None, rejected: Path | None = None, *, check: bool
 ) -> str:
-    """Read one split; write it, or report what is in it. Return its script."""
+    """Read one split, and write it or report on it; return its script."""
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
 
     builder: TableBuilder | None = None
@@ -228,30 +228,30 @@ def _convert(
         from attree.treebank.table import TableBuilder
 
         builder = TableBuilder()
-    seen = Inspector(job.files, job.settings)
-    told = 0
-    for item in seen.watch(_reading(job)):
-        told += not check and _tell(item, told)
+    inspector = Inspector(job.files, job.settings)
+    n_told = 0
+    for item in inspector.watch(_reading(job)):
+        n_told += not check and _tell(item, n_told)
         if builder is not None:
             builder.add(item)
-    warned = list(warnings(seen))
+    warned = list(warnings(inspector))
     if check:
-        print(safe_lines(report(seen, job.title, warned)))
-    say(f"{job.title}: {totals(seen.counts)}")
+        print(safe_lines(report(inspector, job.title, warned)))
+    say(f"{job.title}: {totals(inspector.counts)}")
     for warning in warned:
         say(f"warning: {warning}")
-    if not check or seen.counts.read == 0:
-        refuse(seen)
+    if not check or inspector.counts.read == 0:
+        refuse(inspector)
     if builder is not None:
         from attree.base.schemas import REJECTED, write_table
 
-        metadata = _metadata(job, seen.counts)
+        metadata = _metadata(job, inspector.counts)
         sentences, others = builder.tables()
         if rejected:
             write_table(rejected, others, schema=REJECTED, metadata=metadata)
         if output:
             write_table(output, sentences, schema=sentences.schema, metadata=metadata)
-    return seen.script
+    return inspector.script
 
 
 def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
 
 
 def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
-    """Yield every sentence of the job's files, and show progress where they are large."""
+    """Yield the sentences of the job's files; show progress if the files are large."""
     from attree.base.progress import progress
     from attree.treebank.formats import read_files
 
@@ -286,7 +286,7 @@ def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
 
 
 def _tell(item: Sentence | Rejected, told: int) -> bool:
-    """Say on stderr why a sentence was not read, for the first few; return whether it counts."""
+    """Say why a sentence was not read, for the first few; return whether it was such a sentence."""
     from attree.treebank.sentence import Rejected
 
     if not isinstance(item, Rejected) or item.status == "skipped" or told > _SHOWN:

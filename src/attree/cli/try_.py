@@ -69,28 +69,28 @@ def try_command(
     form = "brackets" if brackets else "json" if as_json else "tree"
     by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
     if constraints:
-        asked = _half_known(constraints, sentence)
+        sentences = _half_known(constraints, sentence)
     else:
-        asked = _sentences(sentence, parsers[names[0]], by_spaces)
-    for words, known in asked:
-        for name, one in parsers.items():
+        sentences = _sentences(sentence, parsers[names[0]], by_spaces)
+    for words, constraint in sentences:
+        for name, model in parsers.items():
             several = name if len(parsers) > 1 else None
             if several and form != "json":
                 print(f"{safe(several)}:")
             if best is None:
-                trees = [Candidate(one.parse([words], constraints=[known])[0], None, None)]
+                trees = [Candidate(model.parse([words], constraints=[constraint])[0], None, None)]
             else:
-                trees = one.k_best(words, best)
+                trees = model.k_best(words, best)
             for rank, candidate in enumerate(trees, start=1):
                 print(_shown(candidate, form, rank if best else None, several))
             _explain(trees)
             if svg is not None:
                 write_text(svg, trees[0].tree._repr_svg_())
-            _warn(trees[0].tree, one)
+            _warn(trees[0].tree, model)
 
 
 def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
-    """Yield the words of half-known trees, and what is known; say what cannot be read."""
+    """Yield the words and constraints of half-known trees; say which cannot be read."""
     from attree.treebank.half import constraints_of
     from attree.treebank.pairing import read_whole
     from attree.treebank.sentence import SplitSettings
@@ -98,27 +98,27 @@ def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], C
     if sentence is not None:
         problem = "--constraints has its own sentences"
         raise AttreeError("two-inputs", problem, fix="leave SENTENCE out")
-    for one in read_whole([path], SplitSettings(), say, half=True):
-        yield list(one.words), constraints_of(one)
+    for tree in read_whole([path], SplitSettings(), say, half=True):
+        yield list(tree.words), constraints_of(tree)
 
 
 def _sentences(
     sentence: str | None, parser: Parser, by_spaces: bool
 ) -> Iterator[tuple[list[str], None]]:
-    """Yield the words of the sentences that are asked for; say once whose rules split them."""
+    """Yield the words of the sentences; say once which language's rules split them."""
     from attree.raw_text.words import rules_name
 
     texts: Iterable[str] = [sentence] if sentence is not None else _asked()
     if sentence == "-":
         texts = (line.rstrip("\n") for line in sys.stdin if line.strip())
-    told = {parser.language}
+    named_codes = {parser.language}
     for text in texts:
         if by_spaces:
             yield text.split(), None
             continue
         code, sentences = parser.sentences(text)
-        if code not in told:
-            told.add(code)
+        if code not in named_codes:
+            named_codes.add(code)
             say(f"attree: words are split by the rules for {rules_name(code)}, told from the text")
         yield from ((words, None) for words in sentences)
 
@@ -131,8 +131,8 @@ def _asked() -> Iterator[str]:
 
 
 def _explain(candidates: list[Candidate]) -> None:
-    """Say why trees stand in another order than that of their probabilities, where they do."""
-    chances = [one.probability for one in candidates if one.probability is not None]
+    """Say why trees are not in the order of their probabilities, if so."""
+    chances = [tree.probability for tree in candidates if tree.probability is not None]
     if chances != sorted(chances, reverse=True):
         say(
             "attree: ranked by score, the number of phrases expected to be right; probability is "
@@ -140,22 +140,22 @@ def _explain(candidates: list[Candidate]) -> None:
         )
 
 
-def _shown(one: Candidate, form: str, rank: int | None, parser: str | None) -> str:
-    """Return a tree as it is asked for; with its rank, what it scores too.
+def _shown(ranked: Candidate, form: str, rank: int | None, parser: str | None) -> str:
+    """Return a tree in the form asked for, with its scores if it has a rank.
 
-    ``parser`` is told in JSON, where there are several.
+    JSON names ``parser``, if there are several.
     """
-    tree = one.tree
+    tree = ranked.tree
     if form == "json":
         figures: dict[str, Any] = {} if parser is None else {"parser": parser}
         figures |= {"words": tree.words, "spans": tree.spans}
         more = {name: getattr(tree, name) for name in ("labels", "tags", "marginals")}
         figures |= {name: values for name, values in more.items() if values is not None}
         if rank is not None:
-            figures |= {"rank": rank, "total": one.score, "probability": one.probability}
+            figures |= {"rank": rank, "total": ranked.score, "probability": ranked.probability}
         return in_json(figures | {"score": tree.score, "status": tree.status})
-    scored = [] if one.score is None else [f"score {one.score:.4f}"]
-    scored += [] if one.probability is None else [f"probability {one.probability:.3g}"]
+    scored = [] if ranked.score is None else [f"score {ranked.score:.4f}"]
+    scored += [] if ranked.probability is None else [f"probability {ranked.probability:.3g}"]
     if form == "brackets":
         return "\t".join([safe(tree.brackets()), *scored])
     heading = "" if rank is None else f"{', '.join([str(rank), *scored])}\n"
@@ -163,7 +163,7 @@ def _shown(one: Candidate, form: str, rank: int | None, parser: str | None) -> s
 
 
 def _warn(tree: Tree, parser: Parser) -> None:
-    """Say on stderr what the tree does not show."""
+    """Warn on stderr of a fallback tree, and of words that the encoder does not know."""
     from attree.rivals.grammar.model import Vocabulary
 
     reasons = {

@@ -1,12 +1,11 @@
-"""Attention probabilities of chosen heads and hidden states of chosen layers, in one short pass.
+"""Capture attention probabilities of heads and hidden states of layers in one short pass.
 
-``transformers`` lets a model's attention be computed by a registered function. Ours gives every
-layer's output by SDPA as usual, and where heads of the layer are wanted computes their
-probabilities from the very queries and keys it was handed (after rotary positions, with padding
-and sliding windows in the mask). Families whose attention goes through no such function compute it
-by themselves, and their probabilities are taken where they go into dropout, which does nothing
-here. The pass ends at the highest layer that is wanted: its value product, its feed-forward part
-and all later layers are skipped.
+``transformers`` can compute a model's attention with a registered function. Ours computes every
+layer's output with SDPA as usual; if heads of the layer are wanted, it computes their probabilities
+from the same queries and keys (after rotary positions, with padding and sliding windows in the
+mask). Families that do not use such a function compute attention themselves; their probabilities
+are captured as the input of dropout, which does nothing here. The pass ends at the highest layer
+that is wanted: its value product, its feed-forward part and all later layers are skipped.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class _Enough(BaseException):  # no `except Exception` inside a model may swallo
 
 
 class _Capture:
-    """What one pass is to keep, and what it has kept so far."""
+    """The heads and layers that a pass keeps, and the states kept so far."""
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class _Capture:
             raise _Enough
 
     def attend(self, probabilities: torch.Tensor) -> None:
-        """Keep the probabilities of the heads that are wanted of the layer that is running."""
+        """Keep the probabilities of the wanted heads of the running layer."""
         self.keep(self.layer, probabilities)
         if self.layer >= self.last_attention and self.layer >= self.last_state:
             raise _Enough
@@ -70,7 +69,7 @@ def _probabilities(
     """Return softmax(query keyᵀ · scaling), float32 (batch, heads, pieces, pieces)."""
     scores = torch.matmul(query * scaling, key.transpose(2, 3)).float()
     if mask is not None:
-        # The least number and not -inf: a padded row may have every key masked.
+        # the least number instead of -inf: a padded row may have every key masked
         scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, dim=-1)
 
@@ -84,7 +83,7 @@ def _attention(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Attend as ``transformers`` asks (batch, heads, pieces, size), and keep what is wanted."""
+    """Compute attention (batch, heads, pieces, size) for ``transformers``; keep wanted heads."""
     capture = _active.get()
     wanted = capture.heads.get(capture.layer) if capture is not None else None
     if capture is not None and wanted:
@@ -93,7 +92,7 @@ def _attention(
         some = slice(None) if everything else list(wanted)
         probabilities = _probabilities(query[:, some], key[:, some], attention_mask, scaling)
         capture.attend(probabilities)
-        if everything:  # the probabilities exist already: SDPA need not compute them again
+        if everything:  # SDPA need not compute the probabilities again
             output = torch.matmul(probabilities.to(value.dtype), value)
             return output.transpose(1, 2).contiguous(), None
     return sdpa_attention_forward(
@@ -102,7 +101,7 @@ def _attention(
 
 
 class _Dropout(TorchFunctionMode):
-    """Takes attention from its dropout: what has the shape (batch, heads, pieces, pieces)."""
+    """Captures attention as the input of dropout, by its shape (batch, heads, pieces, pieces)."""
 
     def __init__(self, capture: _Capture, shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -115,28 +114,28 @@ class _Dropout(TorchFunctionMode):
         inputs: tuple[Any, ...] = (),
         named: dict[str, Any] | None = None,
     ) -> Any:
-        """Call a function of torch's; see :class:`torch.overrides.TorchFunctionMode`."""
+        """Call a torch function; see :class:`torch.overrides.TorchFunctionMode`."""
         if function is functional.dropout:
-            given = inputs[0] if inputs else (named or {})["input"]
+            weights = inputs[0] if inputs else (named or {})["input"]
             wanted = self._capture.heads.get(self._capture.layer)
-            if wanted and tuple(given.shape) == self._shape:
-                self._capture.attend(given[:, list(wanted)].float())
+            if wanted and tuple(weights.shape) == self._shape:
+                self._capture.attend(weights[:, list(wanted)].float())
         return function(*inputs, **(named or {}))
 
 
 def has_interface(model: nn.Module) -> bool:
-    """Tell whether a model's attention is computed by a registered function."""
+    """Tell whether a model computes attention with a registered function."""
     return bool(getattr(model, "_supports_attention_backend", False))
 
 
 def register() -> None:
-    """Make :data:`IMPLEMENTATION` known to ``transformers``, with SDPA's kind of mask."""
+    """Register :data:`IMPLEMENTATION` with ``transformers``, with the masks of SDPA."""
     AttentionInterface.register(IMPLEMENTATION, _attention)
     AttentionMaskInterface.register(IMPLEMENTATION, sdpa_mask)
 
 
 def watch(layers: nn.ModuleList) -> None:
-    """Let the running capture know which layer is being entered, and on which hidden states."""
+    """Add hooks that tell the running capture which layer is entered with which hidden states."""
 
     def hook(layer: int) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
         def enter(_: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -161,20 +160,20 @@ def forward(
     n_layers: int,
     n_heads: int,
 ) -> dict[int, torch.Tensor]:
-    """Run the encoder only as deep as is wanted.
+    """Run the encoder up to the highest layer wanted.
 
     Args:
         model: an encoder whose layers are watched (:func:`watch`).
         ids, mask: int64 (batch, pieces).
-        heads: layer → heads wanted there, in ascending order.
+        heads: layer → heads wanted, in ascending order.
         states: layers whose hidden states are wanted, 0 (embeddings) to ``n_layers``.
         keep: called with each layer of ``heads``, in order, and its probabilities, float32
             (batch, heads of that layer, pieces, pieces).
         n_layers, n_heads: layers of the encoder, and heads of each.
 
     Returns:
-        layer → hidden states (batch, pieces, hidden), as ``output_hidden_states=True`` gives them:
-        the top one after the final normalisation, where the family has one.
+        layer → hidden states (batch, pieces, hidden), as from ``output_hidden_states=True``: the
+        top states are after the final normalisation, if the family has one.
     """
     capture = _Capture(heads, states, keep)
     token = _active.set(capture)

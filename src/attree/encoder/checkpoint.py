@@ -1,7 +1,7 @@
-"""What lies in a checkpoint's folder: checked before anything is loaded, and hashed.
+"""Check and hash the files of a checkpoint's folder before any is loaded.
 
-Only what is checked and hashed here is ever read: :func:`only_checked` shows ``transformers`` a
-folder that holds these files and nothing else.
+Only files that are checked and hashed here are read: :func:`only_checked` gives ``transformers`` a
+folder with these files and no others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOKENISER_FILES = (
     "special_tokens_map.json",
     "added_tokens.json",
 )
-#: What is read of a checkpoint whose weights are in one file.
+#: The files read of a checkpoint whose weights are in one file.
 READ = (_CONFIG, _WEIGHTS, *TOKENISER_FILES)
 _LARGEST_TOKENISER = 256 * 2**20
 
@@ -47,7 +47,7 @@ _IMPLEMENTATION = (
     "_attn_implementation",
     "_attn_implementation_internal",
 )
-#: Keys of ``config.json`` that change what the model's ``forward`` returns or is computed by.
+#: Keys of ``config.json`` that change the output of ``forward``, or how it is computed.
 _NOT_THE_MODEL_S = {
     *_IMPLEMENTATION,
     *("auto_map", "return_dict", "use_return_dict", "torchscript"),
@@ -55,7 +55,7 @@ _NOT_THE_MODEL_S = {
 }
 
 
-#: Keys of ``config.json`` that the families have in common, by what they may be; all are optional.
+#: type → keys of ``config.json`` that families share; all are optional
 _KEYS: dict[Any, str] = {
     Count: "vocab_size hidden_size embedding_size intermediate_size max_position_embeddings dim "
     "hidden_dim",
@@ -74,10 +74,10 @@ _Config = msgspec.defstruct(
     "_Config", [(key, form | None, None) for form, keys in _KEYS.items() for key in keys.split()]
 )
 
-#: Keys of ``config.json`` that would take attention out of attree's hands → what they may say.
+#: key of ``config.json`` that could keep attree from capturing attention → its allowed values
 _ALLOWED: dict[str, tuple[Any, ...]] = {
     "position_embedding_type": (None, "absolute"),
-    # attention of transformers' own, which attree's takes the place of
+    # implementations of transformers, which attree's replaces
     **dict.fromkeys(
         _IMPLEMENTATION,
         (
@@ -96,12 +96,12 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
     ),
 }
 
-#: Families whose positions begin at 0, whatever the number of the padding piece is.
+#: Families whose positions begin at 0, whatever the padding piece's id is.
 _FROM_ZERO = ("bert", "electra", "distilbert", "deberta-v2", "modernbert")
-#: Families whose positions begin behind it, as those of most models do that have it at 1.
+#: Families whose positions begin after that id, as in most models whose padding piece has id 1.
 _BEHIND_PADDING = ("roberta", "camembert", "xlm-roberta", "mpnet")
 
-#: What ``config.json`` may call a size, by family.
+#: size → its keys in ``config.json``, which differ by family
 _SIZES = {
     "layers": ("num_hidden_layers", "n_layers", "num_layers", "n_layer"),
     "attention heads": ("num_attention_heads", "n_heads", "n_head"),
@@ -114,7 +114,7 @@ _SAVED = "give the folder that `save_pretrained` wrote"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What ``config.json`` states, whatever the family calls it."""
+    """The sizes in ``config.json``, under whichever keys the family has."""
 
     family: str
     n_layers: Layers
@@ -134,34 +134,34 @@ class _Index(msgspec.Struct):
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read and check ``config.json``; return what a model may be built from.
+    """Read and check ``config.json``; return the settings to build the model from.
 
     Raises:
-        AttreeError: absent, damaged, a value that cannot be, or one that would take attention out
-            of attree's hands.
+        AttreeError: the file is missing or damaged, or has a value that is wrong or keeps attree
+            from capturing attention.
     """
     path = folder / _CONFIG
     if not path.is_file():
         problem = "no checkpoint here: config.json is missing"
         raise AttreeError("missing-config", problem, file=folder, fix=_SAVED)
-    what = "model configuration"
-    values = read_described(path, dict[str, Any], what=what)
-    described(values, _Config, file=path, what=what)
+    name = "model configuration"
+    values = read_described(path, dict[str, Any], what=name)
+    described(values, _Config, file=path, what=name)
     for key, allowed in _ALLOWED.items():
         if values.get(key) not in allowed:
-            problem = f"{key}: attree cannot read attention of such a kind ({values[key]!r})"[:300]
-            fix = "take the key out" if key in _IMPLEMENTATION else "use another encoder"
+            problem = f"{key}: attree cannot capture attention of this kind ({values[key]!r})"[:300]
+            fix = "remove the key" if key in _IMPLEMENTATION else "use another encoder"
             raise AttreeError("unknown-attention", problem, file=path, fix=fix)
     if not values.get("model_type"):
-        problem = "this model configuration does not say of which type the model is (model_type)"
+        problem = "this model configuration does not state the model's type (model_type)"
         raise AttreeError("no-model-type", problem, file=path, fix=_SAVED)
     return {key: value for key, value in values.items() if key not in _NOT_THE_MODEL_S}
 
 
 def _stated(config: Mapping[str, Any], size: str) -> tuple[str, Any]:
-    """Return the key of ``config.json`` that states a size of ``_SIZES``, and its value.
+    """Return the key of ``config.json`` for a size of ``_SIZES``, and its value.
 
-    Where there is none the first key and None.
+    If there is none, return the size's first key and None.
     """
     names = _SIZES[size]
     key = next((name for name in names if config.get(name)), names[0])
@@ -169,7 +169,7 @@ def _stated(config: Mapping[str, Any], size: str) -> tuple[str, Any]:
 
 
 def _unused_positions(config: Mapping[str, Any]) -> int:
-    """Return how many positions come before the first that is used."""
+    """Return the number of positions before the first that is used."""
     family, padding = config.get("model_type"), config.get("pad_token_id")
     if family in _FROM_ZERO:
         return 0
@@ -179,16 +179,16 @@ def _unused_positions(config: Mapping[str, Any]) -> int:
 
 
 def shape_of(folder: Path) -> Shape:
-    """Return family, layers, heads, hidden size and longest input that ``config.json`` states.
+    """Return family, layers, heads, hidden size and longest input, as stated in ``config.json``.
 
     Raises:
-        AttreeError: as :func:`read_config`; no attention; or more weights than the files hold.
+        AttreeError: as for :func:`read_config`; or no attention, or more weights than the files.
     """
     config, path = read_config(folder), folder / _CONFIG
     for size in ("layers", "attention heads"):
         key, value = _stated(config, size)
         if not value:
-            problem = f"this model has no attention to parse with: no {size} ({key}) are stated"
+            problem = f"this model has no attention to parse with: it states no {size} ({key})"
             fix = "choose an encoder with self-attention"
             raise AttreeError("no-attention", problem, file=path, fix=fix)
     hidden, hidden_size = _stated(config, "hidden size")
@@ -201,7 +201,7 @@ def shape_of(folder: Path) -> Shape:
     }
     shape = described(sizes, Shape, file=path, what="model configuration")
     if shape.hidden_size % shape.n_heads:
-        problem = f"{hidden}: {shape.hidden_size} cannot be shared by {shape.n_heads} heads"
+        problem = f"{hidden}: {shape.hidden_size} is not divisible by {shape.n_heads} heads"
         fix = "check that the download or copy is whole"
         raise AttreeError("bad-shape", problem, file=path, fix=fix)
     # Refused before memory is taken: every layer has four square projections at least, and a
@@ -210,14 +210,14 @@ def shape_of(folder: Path) -> Shape:
     least = 4 * shape.n_layers * shape.hidden_size**2 + narrow * (config.get("vocab_size") or 0)
     size_of_files = sum(file.stat().st_size for file in weight_files(folder))
     if least > size_of_files:
-        problem = f"{least:,} weights or more are described, the files hold {size_of_files:,} bytes"
+        problem = f"config.json describes {least:,} weights, the files have {size_of_files:,} bytes"
         fix = "check that config.json and model.safetensors belong together"
         raise AttreeError("too-few-bytes", problem, file=path, fix=fix)
     return shape
 
 
 def _longest(config: dict[str, Any], folder: Path) -> int:
-    """Return the pieces that the model takes, and that its tokeniser says it takes."""
+    """Return the most pieces that both the model and its tokeniser allow."""
     limit = (_stated(config, "positions")[1] or 512) - _unused_positions(config)
     path = folder / "tokenizer_config.json"
     if path.is_file():
@@ -227,7 +227,7 @@ def _longest(config: dict[str, Any], folder: Path) -> int:
 
 
 def checkpoint_files(folder: Path) -> list[Path]:
-    """Return configuration, weights and tokeniser files; refuse what cannot be loaded safely."""
+    """Return configuration, weights and tokeniser files; refuse files that are unsafe to load."""
     weights = weight_files(folder)
     tokeniser = [folder / name for name in TOKENISER_FILES if os.path.lexists(folder / name)]
     for file in tokeniser:
@@ -244,10 +244,10 @@ def weight_files(folder: Path) -> list[Path]:
     """Return ``model.safetensors``, or the index and the files that it names.
 
     Raises:
-        AttreeError: none, only pickles, not regular files, or an index that names anything but
-            ``.safetensors`` files of this folder.
+        AttreeError: there are no weights or only pickles, a file is not regular, or the index names
+            other files than ``.safetensors`` files in this folder.
     """
-    fix = "save the model anew with `save_pretrained`, which writes model.safetensors"
+    fix = "save the model again with `save_pretrained`, which writes model.safetensors"
     if os.path.lexists(folder / _WEIGHTS):
         check_regular(folder / _WEIGHTS, what="file of weights")
         return [folder / _WEIGHTS]
@@ -271,7 +271,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def fingerprint(files: list[Path]) -> str:
-    """Hash names and contents; about a second a gigabyte."""
+    """Hash names and contents of files, at about a gigabyte per second."""
     whole = hashlib.sha256()
     for file in files:
         with file.open("rb") as handle:
@@ -281,17 +281,17 @@ def fingerprint(files: list[Path]) -> str:
 
 
 def stamps(files: Sequence[Path], *, whole: bool = False) -> dict[str, list[int]]:
-    """Return size and time of each file, by its name or its ``whole`` path."""
+    """Return name (or ``whole`` path) of each file → its size and time of change."""
     stats = {str(file) if whole else file.name: file.stat() for file in files}
     return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
 
 
 @contextlib.contextmanager
 def only_checked(folder: Path) -> Iterator[Path]:
-    """Yield a private folder with links to a checkpoint's checked files, and nothing else.
+    """Yield a private folder with links to a checkpoint's checked files and no others.
 
-    So nothing outside the fingerprint is read: no adapter, no further tokeniser file, no code; and
-    ``config.json`` says nothing of how attention is to be computed.
+    So only files in the fingerprint are read: no adapter, no further tokeniser file, no code. Its
+    ``config.json`` has no setting for the implementation of attention.
     """
     files = checkpoint_files(folder)
     with tempfile.TemporaryDirectory(prefix="attree-") as name:

@@ -1,9 +1,9 @@
-"""Encoders in packages of other forms: found by metadata, checked, converted once, kept.
+"""Find encoders in packages of other forms by metadata; check, convert and cache them.
 
-Nothing of a package is imported. Its file is hashed when it is first seen, and again when its size
-or time has changed; the checkpoint that comes of it lies in the user's cache, whole or not at all.
-What identifies it is the hash of its source and the version of what converted it: the bytes that
-libraries write may differ from one to the next.
+Nothing of a package is imported. Its file is hashed when it is first seen, and again if its size
+or time has changed. The converted checkpoint is kept in the user's cache, whole or not at all. The
+hash of its source and the version of the converter identify it, as versions of libraries may write
+different bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from attree.base.text import say
 from attree.encoder.checkpoint import checkpoint_files, stamps
 from attree.encoder.forms import Carried, carried, form
 
-#: What was converted, from what, and how its files look.
+#: Record of a conversion: its source, and the sizes and times of its files.
 _RECORD = "converted.json"
 _CHUNK = 1 << 20
 
@@ -46,43 +46,43 @@ class _Record(msgspec.Struct):
 
 
 def converted(name: str) -> Path | None:
-    """Find the encoder that packages carry under a name; convert it where that is still to do.
+    """Find the encoder that packages carry under a name; convert it if that is not done yet.
 
     Args:
-        name: of :data:`attree.encoder.forms.CARRIED`.
+        name: a name of :data:`attree.encoder.forms.CARRIED`.
 
     Returns:
-        the checkpoint's folder; None where no package is known to carry an encoder of that name.
+        the checkpoint's folder; None if no package is known to carry an encoder of that name.
 
     Raises:
-        AttreeError: a package is not installed, its file is another than the one that is known, or
-            there is no cache to write to or no room in it.
+        AttreeError: a package is not installed, its file is not the expected one, or the cache
+            cannot be written.
     """
-    about = carried(name)
-    if about is None:
+    encoder = carried(name)
+    if encoder is None:
         return None
-    files = _files(name, about)
-    with _cache_errors(about):
-        called = f"{name.replace('_', '-').lower()}-{about.fingerprint[:12]}"
+    files = _files(name, encoder)
+    with _cache_errors(encoder):
+        called = f"{name.replace('_', '-').lower()}-{encoder.fingerprint[:12]}"
         folder = private_cache("encoders") / called
-        if not _is_ready(folder, about, files):
+        if not _is_ready(folder, encoder, files):
             with lock(folder.with_suffix(".lock"), what=str(folder), wait=True):
-                if not _is_ready(folder, about, files):
-                    _make(name, about, files, folder)
+                if not _is_ready(folder, encoder, files):
+                    _make(name, encoder, files, folder)
     return folder
 
 
 def installed(name: str) -> bool:
     """Tell whether the packages that carry an encoder of that name are installed."""
-    about = carried(name)
+    encoder = carried(name)
     try:
-        return about is not None and all(distribution(package) for package in about.parts)
+        return encoder is not None and all(distribution(package) for package in encoder.parts)
     except PackageNotFoundError:
         return False
 
 
 def identity(folder: Path) -> str | None:
-    """Return what identifies a checkpoint that was converted and not touched since, else None."""
+    """Return the fingerprint of a converted checkpoint; None if it is another, or was changed."""
     try:
         inside = folder.resolve().parent == private_cache("encoders").resolve()
     except (OSError, RuntimeError):
@@ -91,27 +91,27 @@ def identity(folder: Path) -> str | None:
     return record.fingerprint if record is not None else None
 
 
-def _files(name: str, about: Carried) -> list[Path]:
-    """Return the pieces of the encoder's file, in order."""
+def _files(name: str, encoder: Carried) -> list[Path]:
+    """Return the parts of the encoder's file, in order."""
     files, lacking = [], []
-    for package, path in about.parts.items():
+    for package, path in encoder.parts.items():
         try:
             files.append(Path(str(distribution(package).locate_file(path))))
         except PackageNotFoundError:
             lacking.append(package)
     if lacking:
-        problem = f"the encoder {name} is in packages, not all installed ({', '.join(lacking)})"
-        raise AttreeError("not-installed", problem, fix=about.pip)
+        problem = f"packages of the encoder {name} are not installed ({', '.join(lacking)})"
+        raise AttreeError("not-installed", problem, fix=encoder.pip)
     for file in files:
         try:
             check_regular(file, what="file of an encoder")
         except AttreeError as error:
-            raise error.replace(file=file, fix=about.reinstall) from None
+            raise error.replace(file=file, fix=encoder.reinstall) from None
     return files
 
 
 def _read_record(folder: Path) -> _Record | None:
-    """Return the record of a folder whose files are as they were written, else None."""
+    """Return a folder's record; None if there is none, or a file was changed."""
     try:
         record = read_described(folder / _RECORD, _Record, what="record of a converted encoder")
         return record if stamps(checkpoint_files(folder)) == record.files else None
@@ -119,20 +119,20 @@ def _read_record(folder: Path) -> _Record | None:
         return None
 
 
-def _is_ready(folder: Path, about: Carried, files: Sequence[Path]) -> bool:
-    """Tell whether the checkpoint is there, and the package's files are those it was made from."""
+def _is_ready(folder: Path, encoder: Carried, files: Sequence[Path]) -> bool:
+    """Tell whether the checkpoint exists and was made from these files of the package."""
     record = _read_record(folder)
     return (
         record is not None
-        and record.fingerprint == about.fingerprint
+        and record.fingerprint == encoder.fingerprint
         and stamps(files, whole=True).items() <= record.sources.items()
     )
 
 
-def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> None:
-    """Check the package's files and write the checkpoint, where it is not there already."""
+def _make(name: str, encoder: Carried, files: Sequence[Path], folder: Path) -> None:
+    """Check the package's files, and write the checkpoint unless it exists."""
     sources = stamps(files, whole=True)
-    _check_hash(name, about, files)
+    _check_hash(name, encoder, files)
     record = _read_record(folder)
     if record is not None:  # the same files, in another environment or installed anew
         record.sources |= sources
@@ -145,40 +145,40 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
     with whole_folder(folder) as part:
         try:
             with _joined(files, folder.parent) as source:
-                form(about.form).convert(source, part)
+                form(encoder.form).convert(source, part)
         except AttreeError as error:
-            raise error.replace(file=files[0], fix=about.reinstall) from error
-        record = _Record(about.fingerprint, stamps(checkpoint_files(part)), sources)
+            raise error.replace(file=files[0], fix=encoder.reinstall) from error
+        record = _Record(encoder.fingerprint, stamps(checkpoint_files(part)), sources)
         write_json(part / _RECORD, msgspec.structs.asdict(record))
 
 
-def _check_hash(name: str, about: Carried, files: Sequence[Path]) -> None:
+def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
     whole = hashlib.sha256()
     for file in files:
         with file.open("rb") as piece:
             while chunk := piece.read(_CHUNK):
                 whole.update(chunk)
     digest = whole.hexdigest()
-    if digest == about.sha256:
+    if digest == encoder.sha256:
         return
-    versions = {distribution(package).version for package in about.parts} - {about.version}
+    versions = {distribution(package).version for package in encoder.parts} - {encoder.version}
     problem = f"version {' and '.join(sorted(versions))} of the package has another encoder"
     if not versions:
-        problem = f"the encoder {name} is cut or altered: its SHA-256 is {digest[:12]}…, not "
-        problem += f"{about.sha256[:12]}…"
-    raise AttreeError("altered-package", problem, file=files[0], fix=about.reinstall)
+        problem = f"the encoder {name} is damaged or changed: its SHA-256 is {digest[:12]}…, not "
+        problem += f"{encoder.sha256[:12]}…"
+    raise AttreeError("altered-package", problem, file=files[0], fix=encoder.reinstall)
 
 
 @contextmanager
-def _cache_errors(about: Carried) -> Iterator[None]:
-    """Say in one line what a full or closed disk makes Python and safetensors raise."""
+def _cache_errors(encoder: Carried) -> Iterator[None]:
+    """Turn errors about the disk, from Python and safetensors, into an error of one line."""
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
         number = getattr(error, "errno", None)
         reason = os.strerror(number).lower() if number else str(error)
-        size = f"{about.size / 1e6:.0f} MB"
-        problem = f"a converted encoder, which takes {size}, cannot be kept in the cache ({reason})"
+        size = f"{encoder.size / 1e6:.0f} MB"
+        problem = f"the converted encoder ({size}) cannot be written to the cache ({reason})"
         fix = "make room, or set XDG_CACHE_HOME to a folder that only you can write"
         where = getattr(error, "filename", None)
         raise AttreeError("no-cache", problem, file=where, fix=fix) from error
@@ -186,7 +186,7 @@ def _cache_errors(about: Carried) -> Iterator[None]:
 
 @contextmanager
 def _joined(files: Sequence[Path], folder: Path) -> Iterator[BinaryIO]:
-    """Open a file; of one in pieces, a copy of the whole in ``folder``, which has no name there."""
+    """Open a file; if it is in several parts, join them in a temporary file in ``folder``."""
     if len(files) == 1:
         with files[0].open("rb") as whole:
             yield whole

@@ -1,4 +1,4 @@
-"""What an encoder is computed on, and in which type of numbers; imports only torch."""
+"""Choose the device and dtype that an encoder is computed with; imports only torch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def choose_device(name: str | None) -> torch.device:
     """Return the device to compute on.
 
     Args:
-        name: ``cpu``, ``cuda``, ``cuda:1``…; ``None`` for a GPU where there is one.
+        name: ``cpu``, ``cuda``, ``cuda:1``…; None for a GPU if there is one.
 
     Raises:
-        AttreeError: another name, or a GPU that this machine does not have.
+        AttreeError: the name is unknown, or this machine does not have the GPU.
     """
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name is None:
@@ -35,18 +35,18 @@ def choose_device(name: str | None) -> torch.device:
     return device
 
 
-def settled(
+def settle_dtype(
     encoder: ResolvedEncoder, device: str | None, *, elsewhere: bool = False
 ) -> ResolvedEncoder:
-    """Return an encoder whose ``auto`` dtype is the one that a device of this machine takes.
+    """Return an encoder with the dtype ``auto`` replaced by that of a device of this machine.
 
-    What is computed is known by it: a result in bfloat16 never stands for one in float32, and every
-    worker of a run, and whoever continues it, takes the same type.
+    The dtype identifies results: bfloat16 is never mistaken for float32, and all workers of a run,
+    and later runs that continue it, use the same dtype.
 
     Args:
         encoder: a resolved description.
         device: as for :func:`choose_device`.
-        elsewhere: the workers are on other machines: any CUDA device that is named takes bfloat16,
+        elsewhere: whether workers run on other machines; then a named CUDA device gets bfloat16,
             and without a name this machine's processor decides.
     """
     if encoder.dtype != "auto":
@@ -62,9 +62,9 @@ def settled(
 def dtype_on(device: torch.device) -> str:
     """Return the dtype that ``auto`` stands for on a device.
 
-    It is bfloat16 where the device has instructions for its products, and does not emulate them.
-    Capabilities are asked for and no product is timed: a run that is resumed, or continues at
-    another worker, must take the same type again.
+    It is bfloat16 if the device has instructions for its products and does not emulate them. This
+    depends on capabilities and not on timings, so that a resumed run, or another worker, gets the
+    same dtype.
     """
     if device.type == "cuda":
         able = torch.cuda.is_bf16_supported(including_emulation=False)

@@ -1,4 +1,4 @@
-"""A loaded encoder: sentences in, word-level attention and hidden states out."""
+"""Load an encoder and run it: from sentences to word-level attention and hidden states."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ with without_collecting():
         read_splitter,
     )
 
-#: Products of a size that oneDNN keeps code for, and what lies between it and torch.
-#: Their own 1,024 grow with every new shape of a batch and lie scattered among the freed tensors:
-#: memory would never stop growing. One batch has few.
+#: Sizes of the caches of code for products in oneDNN and in its interface to torch. With their
+#: default of 1,024, memory would grow with every new shape of a batch; one batch has few shapes.
 _SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8", "LRU_CACHE_CAPACITY": "2"}
 
 
 @dataclass(slots=True)
 class EncoderOutput:
-    """What one batch gave.
+    """The output for one batch.
 
     Args:
         attention: float32 (batch, heads asked for, words, words), zero past a sentence's words.
-        states: layer → (batch, pieces, hidden); past a sentence's pieces meaningless.
+        states: layer → (batch, pieces, hidden), undefined past a sentence's pieces.
         batch: ids, padding, the word of each piece, and the number of words.
-        highest: the places in ``attention`` of the heads of the highest layer asked for.
+        highest: positions in ``attention`` of the heads of the highest layer asked for.
     """
 
     attention: torch.Tensor
@@ -59,12 +58,12 @@ class EncoderOutput:
 
     @property
     def finite(self) -> torch.Tensor:
-        """bool (batch,): nothing that was asked for is NaN or infinite in the sentence.
+        """bool (batch,): whether all values asked for are finite in the sentence.
 
-        Where it is false the sentence must not be parsed: no tree means anything.
+        If not, the sentence must not be parsed: its tree would have no meaning.
         """
-        # What is not finite in a layer is in every word of the next, so that the highest tells for
-        # all. Attention is at most 1: no sum of it is infinite by itself.
+        # A value that is not finite spreads to every word of the next layer, so that the highest
+        # layer shows it. Attention is at most 1: its sums cannot overflow.
         good = self.attention[:, self.highest].sum((1, 2, 3)).isfinite()
         for states in self.states.values():
             pieces = states.float().abs().amax(-1).isfinite() | (self.batch.mask == 0)
@@ -73,7 +72,7 @@ class EncoderOutput:
 
 
 class Encoder:
-    """A checkpoint with its tokeniser, ready to run. Make one with :func:`load_encoder`."""
+    """A loaded checkpoint with its tokeniser; make one with :func:`load_encoder`."""
 
     def __init__(
         self, description: ResolvedEncoder, folder: Path, device: torch.device, dtype: torch.dtype
@@ -95,16 +94,16 @@ class Encoder:
 
     @property
     def pad_id(self) -> int:
-        """The id of the padding piece."""
+        """Id of the padding piece."""
         return self._tokeniser.pad_id
 
     @property
     def tokens_per_batch(self) -> int:
-        """Word pieces that are well run at once: few keep a CPU's caches warm and pad little."""
+        """Word pieces to run at once; few are best for a CPU's caches, and need little padding."""
         return 1024 if self.device.type == "cpu" else 32_768
 
     def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-        """Split the words of pre-split sentences into pieces, specials at both ends."""
+        """Split the words of sentences into pieces, with special pieces at both ends."""
         return self._tokeniser(sentences)
 
     @torch.inference_mode()
@@ -115,15 +114,15 @@ class Encoder:
         heads: Sequence[Head] = (),
         states: Sequence[int] = (),
     ) -> EncoderOutput:
-        """Run one batch, only as deep as what is asked for.
+        """Run one batch, up to the highest layer asked for.
 
         Args:
-            sentences: at least one, none of them ``too_long``.
-            heads: (layer, head) pairs whose word-level attention is wanted, in the order wanted.
+            sentences: at least one sentence, none of them ``too_long``.
+            heads: (layer, head) pairs whose word-level attention is wanted, in this order.
             states: layers whose hidden states are wanted, 0 (embeddings) to ``n_layers``.
 
         Raises:
-            AttreeError: a head or layer that does not exist, or that the model does not give.
+            AttreeError: a head or layer does not exist, or the model does not give its output.
         """
         self.check(heads=heads, states=states)
         batch = pad(sentences, self.pad_id).to(self.device)
@@ -140,9 +139,9 @@ class Encoder:
             assert merge is not None
             captured.add(layer)
             merged = merge(probabilities)
-            for position, (at, head) in enumerate(heads):
-                if at == layer:
-                    words[:, position] = merged[:, by_layer[layer].index(head)]
+            for i, (number, head) in enumerate(heads):
+                if number == layer:
+                    words[:, i] = merged[:, by_layer[layer].index(head)]
 
         hidden = attention.forward(
             self.model,
@@ -158,14 +157,14 @@ class Encoder:
             problem = f"the encoder {self.slug} did not give all the attention or states asked for"
             fix = "use another encoder: attree cannot read the attention of this one"
             raise AttreeError("incomplete-output", problem, fix=fix)
-        highest = [position for position, (at, _) in enumerate(heads) if at == max(by_layer)]
+        highest = [i for i, (number, _) in enumerate(heads) if number == max(by_layer)]
         return EncoderOutput(words, hidden, batch, highest)
 
     def _probe(self, folder: Path) -> None:
-        """Refuse a model that sees the padding of a batch, or does not show its attention.
+        """Refuse a model whose output depends on padding, or whose attention is not captured.
 
-        What a family makes of a mask is its own affair: one that adds a mask of truth values to
-        its scores gives numbers like any other, and wrong ones.
+        Families handle masks in their own ways: one that adds a boolean mask to its scores computes
+        wrong values without an error.
         """
         short, long = self.tokenise([["a"], ["b", ",", "c", "d"]])
         if len(short.ids) == len(long.ids) or long.too_long:
@@ -175,24 +174,24 @@ class Encoder:
             "states": range(self.n_layers + 1),
         }
         try:
-            both, *alone = (self.run(batch, **wanted) for batch in ([short, long], [short], [long]))
+            mixed, *alone = (self.run(x, **wanted) for x in ([short, long], [short], [long]))
         except (AttreeError, torch.OutOfMemoryError):
             raise
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             raise self._refused(f"cannot be run on a sentence ({reason})", folder) from error
-        attention = both.attention
+        attention = mixed.attention
         if not attention[1, :, 0, 1:].any():
-            raise self._refused("lets a word attend to no later one", folder)
+            raise self._refused("does not let a word attend to later words", folder)
         most = 0.1 if self.dtype == torch.bfloat16 else 0.01
         for row, (pieces, single) in enumerate(zip((short, long), alone, strict=True)):
             n, n_pieces = pieces.n_words, len(pieces.ids)
             pairs = [(attention[row, :, :n, :n], single.attention[0])]
-            pairs += [(both.states[at][row, :n_pieces], single.states[at][0]) for at in both.states]
+            pairs += [(mixed.states[i][row, :n_pieces], single.states[i][0]) for i in mixed.states]
             for padded, right in pairs:
                 apart = (padded.float() - right.float()).norm() / right.float().norm()
-                if apart > most:  # never of what is not finite, which is told sentence by sentence
-                    raise self._refused("takes padding for words", folder)
+                if apart > most:  # false for NaN, which is found for each sentence later
+                    raise self._refused("treats padding as words", folder)
 
     def _refused(self, problem: str, folder: Path) -> AttreeError:
         problem = f"this encoder {problem}: attree cannot read models of type {self.family!r}"
@@ -201,9 +200,9 @@ class Encoder:
     def query_key(self, layer: int) -> tuple[torch.Tensor, ...]:
         """Return the query and key projections that read ``hidden_states[layer]``.
 
-        They are those of encoder layer ``layer``; for the top state, which no layer reads, those
-        of the last layer. See :func:`attree.encoder.weights.query_key`; a head is a run of
-        ``hidden_size / n_heads`` rows.
+        They belong to encoder layer ``layer``; for the top state, which no layer reads, to the last
+        layer. See :func:`attree.encoder.weights.query_key`; each head has ``hidden_size / n_heads``
+        consecutive rows.
 
         Raises:
             AttreeError: there is no such layer.
@@ -235,9 +234,9 @@ def load_encoder(
     """Load an encoder for inference.
 
     Args:
-        source: a resolved description, a source, or a name by which ``find_encoder`` finds one.
-        device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
-        threads: threads of a CPU run; by default torch's own choice (``OMP_NUM_THREADS``).
+        source: a resolved description, a source, or a name for ``find_encoder``.
+        device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU if there is one.
+        threads: threads of a CPU run; by default torch's choice (``OMP_NUM_THREADS``).
 
     Raises:
         AttreeError: the checkpoint is missing, has changed, or cannot be loaded.
@@ -249,7 +248,7 @@ def load_encoder(
     use_threads(threads)
     for name, sizes in _SIZES_KEPT.items():
         os.environ.setdefault(name, sizes)
-    where = choose_device(device)
-    dtype = dtype_on(where) if source.dtype == "auto" else source.dtype
+    chosen = choose_device(device)
+    dtype = dtype_on(chosen) if source.dtype == "auto" else source.dtype
     with without_collecting():
-        return Encoder(source, verify(source), where, getattr(torch, dtype))
+        return Encoder(source, verify(source), chosen, getattr(torch, dtype))

@@ -1,8 +1,8 @@
-"""Low-rank weights that adapt an encoder: ``(W + B A) x`` for every linear part of a layer.
+"""Adapt an encoder with low-rank weights: ``(W + B A) x`` for every linear part of a layer.
 
 LoRA (Hu et al. 2022, *Low-Rank Adaptation of Large Language Models*): ``A`` (rank, in) and ``B``
-(out, rank) are trained, ``W`` stays as it is. They lie in the file of weights of the parser that
-they were trained for, and are added to the encoder's own weights when it is loaded.
+(out, rank) are trained, and ``W`` is frozen. ``A`` and ``B`` are saved with a parser's weights, and
+added to the encoder's own weights when it is loaded.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from attree.encoder.source import ADAPTER_PREFIX
 
 
 class LowRank(nn.Module):
-    """A linear part with low-rank weights beside its own; they add nothing at first.
+    """A linear part with additional low-rank weights, whose product is zero at first.
 
     Args:
-        linear: the part, frozen.
-        rank: of the weights.
-        generator: of the first ``A``; the first ``B`` is zero.
+        linear: the linear part, frozen.
+        rank: rank of the weights.
+        generator: random generator for the initial ``A``; the initial ``B`` is zero.
     """
 
     def __init__(self, linear: nn.Linear, rank: int, generator: torch.Generator) -> None:
@@ -43,10 +43,10 @@ class LowRank(nn.Module):
 
 
 def adapt(layers: nn.ModuleList, count: int, rank: int, seed: int) -> dict[str, LowRank]:
-    """Put low-rank weights beside every linear part of the first ``count`` layers.
+    """Add low-rank weights to every linear part of the first ``count`` layers.
 
     Returns:
-        the parts, by their names among the layers.
+        name among the layers → the adapted part.
     """
     generator = torch.Generator().manual_seed(seed)
     linear = {
@@ -62,7 +62,7 @@ def adapt(layers: nn.ModuleList, count: int, rank: int, seed: int) -> dict[str, 
 
 
 def weights_of(parts: Mapping[str, LowRank]) -> dict[str, NDArray[Any]]:
-    """Return the low-rank weights by the names that files have, float16."""
+    """Return name in files → low-rank weights, float16."""
     return {
         f"{ADAPTER_PREFIX}{name}.{key}": getattr(part, key)
         .detach()
@@ -76,10 +76,10 @@ def weights_of(parts: Mapping[str, LowRank]) -> dict[str, NDArray[Any]]:
 
 @torch.no_grad()
 def merge(layers: nn.ModuleList, weights: Mapping[str, NDArray[Any]], slug: str) -> None:
-    """Add low-rank weights to those of the layers that they were trained for.
+    """Add low-rank weights to the weights of the layers that they were trained for.
 
     Raises:
-        AttreeError: they are of an encoder of other parts or sizes.
+        AttreeError: they belong to an encoder with other parts or sizes.
     """
     linear = {name: part for name, part in layers.named_modules() if isinstance(part, nn.Linear)}
     for name in sorted({name.rpartition(".")[0] for name in weights}):
@@ -87,7 +87,7 @@ def merge(layers: nn.ModuleList, weights: Mapping[str, NDArray[Any]], slug: str)
         a, b = (weights.get(f"{name}.{key}", np.empty(0)) for key in "ab")
         fits = a.ndim == b.ndim == 2 and len(a) == b.shape[1]
         if part is None or not fits or (len(b), a.shape[1]) != part.weight.shape:
-            problem = f"the weights {name} are of no part of the encoder {slug}"
+            problem = f"the weights {name} do not fit the encoder {slug}"
             fix = "parse with the encoder that the parser was trained with"
             raise AttreeError("foreign-weights", problem, fix=fix)
         added = torch.from_numpy(b.astype(np.float32) @ a.astype(np.float32))

@@ -1,4 +1,4 @@
-"""A masked language model, its sequences, and transformers' Trainer on them."""
+"""Train a masked language model on text with the Trainer of transformers."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from attree.encoder.checkpoint import read_config
 from attree.encoder.device import choose_device
 from attree.encoder.weights import check_lacking, read_checkpoint
 
-#: What the curve calls the Trainer's numbers.
+#: the Trainer's key → its name in the loss curve
 _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "eval_loss": "held_out"}
 
 _FIX = "use an encoder that was trained as a masked language model"
 
-#: Of each epoch ``step``, ``loss`` (its mean), ``learning_rate``, ``held_out`` (loss afterwards).
+#: For each epoch ``step``, ``loss`` (its mean), ``learning_rate``, ``held_out`` (loss at its end).
 Curve = list[dict[str, float]]
 
 
@@ -48,15 +48,15 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
     """Load a checkpoint in float32 as a masked language model.
 
     Args:
-        folder: what ``save_pretrained`` wrote, with a language-model head or without.
-        seed: of the weights of a new head.
+        folder: a folder of ``save_pretrained``, with or without a language-model head.
+        seed: seed for the weights of a new head.
 
     Returns:
-        The model, and whether its head is new. A new head's decoder is the input embedding matrix
-        itself; its transformation and biases are drawn at random.
+        The model, and whether its head is new. A new head's decoder is the input embedding matrix;
+        its transformation and biases are random.
 
     Raises:
-        AttreeError: a family without masked language models, weights cut short or missing.
+        AttreeError: the family has no masked language model, or weights are damaged or missing.
     """
     values = read_config(folder)
     family = values.pop("model_type")
@@ -74,7 +74,7 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
 
 
 def _load(folder: Path, config: Any, seed: int) -> tuple[PreTrainedModel, set[str]]:
-    """Return the model and the weights that were not there; tied ones do not count."""
+    """Return the model, and the names of missing weights; tied weights do not count."""
     set_seed(seed)
     how = {"config": config, "dtype": torch.float32}
     model, missing = read_checkpoint(AutoModelForMaskedLM, folder, **how)
@@ -85,12 +85,12 @@ class Sequences(Dataset[dict[str, np.ndarray]]):
     """Word pieces of text, cut into sequences of at most ``length``, [CLS] and [SEP] included.
 
     Args:
-        lines: a sentence or paragraph each; a long one becomes several sequences. A line of which
-            no piece is known is left out: there is nothing to mask.
-        tokeniser: must have a padding and a mask piece.
+        lines: sentences or paragraphs; a long line becomes several sequences. A line without any
+            known piece is left out: there is nothing to mask.
+        tokeniser: a tokeniser with a padding and a mask piece.
 
     Raises:
-        AttreeError: the tokeniser has none.
+        AttreeError: the tokeniser has no such piece.
     """
 
     def __init__(self, lines: Iterable[str], tokeniser: PreTrainedTokenizerFast, length: int):
@@ -100,10 +100,10 @@ class Sequences(Dataset[dict[str, np.ndarray]]):
                 where = tokeniser.name_or_path
                 raise AttreeError("no-mask-piece", problem, file=where, fix=_FIX)
         self._pieces: list[np.ndarray] = []
-        rest, special = iter(lines), set(tokeniser.all_special_ids)
-        while some := list(islice(rest, 2_000)):
+        waiting, special = iter(lines), set(tokeniser.all_special_ids)
+        while block := list(islice(waiting, 2_000)):
             cut = tokeniser(
-                some,
+                block,
                 truncation=True,
                 max_length=length,
                 return_overflowing_tokens=True,
@@ -118,13 +118,13 @@ class Sequences(Dataset[dict[str, np.ndarray]]):
         return len(self._pieces)
 
     def __getitem__(self, number: int) -> dict[str, np.ndarray]:
-        """Return one, int (pieces,), and its attention mask."""
+        """Return a sequence, int (pieces,), and its attention mask."""
         ids = self._pieces[number]
         return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
 
 
 class Masking(DataCollatorForLanguageModeling):
-    """BERT's masking, with at least one piece of every batch masked: a mean of none is no loss."""
+    """BERT's masking, with at least one masked piece per batch, as the loss is their mean."""
 
     def torch_mask_tokens(self, inputs: Any, *more: Any, **named: Any) -> tuple[Any, Any]:
         """Return input ids and labels, (batch, pieces)."""
@@ -135,18 +135,18 @@ class Masking(DataCollatorForLanguageModeling):
 
 
 @contextlib.contextmanager
-def only(model: PreTrainedModel, there: torch.Tensor) -> Iterator[None]:
-    """Make a masked language model compute logits of some pieces, (pieces, vocabulary).
+def only(model: PreTrainedModel, chosen: torch.Tensor) -> Iterator[None]:
+    """Make a masked language model compute logits (pieces, vocabulary) of some pieces only.
 
-    A seventh is masked, and logits of a quarter of a million pieces take most of the time.
+    A seventh of the pieces is masked, and the logits of the others would take most of the time.
 
     Args:
-        model: its head takes each piece by itself.
-        there: which pieces, bool (batch, pieces).
+        model: a model whose head works on each piece by itself.
+        chosen: bool (batch, pieces).
     """
 
     def pick(_: Any, __: Any, states: Any) -> None:
-        states.last_hidden_state = states.last_hidden_state[there]
+        states.last_hidden_state = states.last_hidden_state[chosen]
 
     hook = model.base_model.register_forward_hook(pick)
     try:
@@ -156,12 +156,12 @@ def only(model: PreTrainedModel, there: torch.Tensor) -> Iterator[None]:
 
 
 class _Trainer(Trainer):
-    """A Trainer that predicts masked pieces only, and stops where the loss is not a number."""
+    """A Trainer that predicts masked pieces only, and stops if the loss is not a number."""
 
     def compute_loss(self, model: Any, inputs: Any, *more: Any, **named: Any) -> Any:
-        there = inputs["labels"] >= 0
-        with only(model, there):
-            masked = {**inputs, "labels": inputs["labels"][there]}
+        chosen = inputs["labels"] >= 0
+        with only(model, chosen):
+            masked = {**inputs, "labels": inputs["labels"][chosen]}
             return super().compute_loss(model, masked, *more, **named)
 
     def training_step(self, *arguments: Any, **named: Any) -> torch.Tensor:
@@ -173,7 +173,7 @@ class _Trainer(Trainer):
         return loss
 
     def evaluate(self, *arguments: Any, **named: Any) -> dict[str, float]:
-        """Compute the loss under the same masks each time, which move none of training's."""
+        """Compute the loss with the same masks each time, without changing those of training."""
         before = torch.get_rng_state()
         torch.default_generator.manual_seed(0)
         try:
@@ -183,7 +183,7 @@ class _Trainer(Trainer):
 
 
 class _Progress(TrainerCallback):
-    """Shows steps as they are made, and says what an epoch came to."""
+    """Shows the progress of steps, and says the losses of each epoch."""
 
     def __init__(self, advance: Callable[[int], None]) -> None:
         self._advance = advance
@@ -192,16 +192,16 @@ class _Progress(TrainerCallback):
         self._advance(1)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **__: Any) -> None:
-        for key, what in (("loss", "in training"), ("eval_loss", "on held-out text")):
+        for key, where in (("loss", "in training"), ("eval_loss", "on held-out text")):
             if key in logs:
-                say(f"step {state.global_step}: loss {float(logs[key]):.3f} {what}")
+                say(f"step {state.global_step}: loss {float(logs[key]):.3f} {where}")
 
 
 def train(
     model: PreTrainedModel,
     text: Sequences,
     masking: Masking,
-    what: str,
+    title: str,
     folder: Path,
     *,
     steps: int,
@@ -216,21 +216,21 @@ def train(
 
     Args:
         model: a masked language model.
-        text: at least a sequence; those of like length share a batch.
-        masking: what hides pieces.
-        what: progress calls it.
-        folder: of checkpoints.
-        steps: batches to train on.
-        resume: write one after each epoch, and begin at the last whole one that is there.
-        held_out: text of which the loss is computed before, and after each epoch.
-        device: ``cpu`` or ``cuda``; by default a GPU where there is one.
+        text: at least one sequence; sequences of similar length share a batch.
+        masking: masks pieces.
+        title: title of the progress bar.
+        folder: folder for checkpoints.
+        steps: number of batches to train on.
+        resume: write a checkpoint after each epoch, and start from the last complete one.
+        held_out: text to compute the loss on before training and after each epoch.
+        device: ``cpu`` or ``cuda``; by default a GPU if there is one.
         settings: further arguments of ``TrainingArguments``.
 
     Returns:
-        the loss curve of the whole run, the part before a kill included.
+        the loss curve of the whole run, including the part before an interruption.
 
     Raises:
-        AttreeError: the loss is not a number; the step is named.
+        AttreeError: the loss is not a number; the message names the step.
     """
     chosen = choose_device(device)
     if chosen.index:
@@ -258,11 +258,11 @@ def train(
         report_to="none",
         **settings,
     )
-    arguments._n_gpu = min(1, arguments.n_gpu)  # on several each would take a batch
+    arguments._n_gpu = min(1, arguments.n_gpu)  # each of several GPUs would take a batch
     trainer = _Trainer(model, arguments, masking, train_dataset=text, eval_dataset=held_out)
     trainer.remove_callback(PrinterCallback)
     done = int(last.rpartition("-")[2]) if last else 0
-    with progress(what, total=steps, unit="steps", done=done) as advance:
+    with progress(title, total=steps, unit="steps", done=done) as advance:
         trainer.add_callback(_Progress(advance))
         trainer.train(resume_from_checkpoint=last)
     curve: dict[float, dict[str, float]] = {}
@@ -274,9 +274,9 @@ def train(
 
 
 def last_checkpoint(folder: Path) -> str | None:
-    """Return the last whole checkpoint; what a kill cut short is removed.
+    """Return the last complete checkpoint; remove incomplete ones.
 
-    The Trainer writes ``trainer_state.json`` when the rest is written.
+    The Trainer writes ``trainer_state.json`` last.
     """
     folder.mkdir(exist_ok=True)
     for checkpoint in folder.glob("checkpoint-*"):

@@ -1,13 +1,13 @@
-"""Words → word pieces, and piece-level attention → word-level attention.
+"""Split words into pieces, and merge piece-level attention to word-level attention.
 
-A fast tokeniser splits every pre-split word for itself (whatever its neighbours are), so words are
-tokenised once each and remembered: which piece belongs to which word is then known from the start,
-never guessed from ``##`` or ``▁``. Sentences of like length are run together (:func:`batches`).
+A fast tokeniser splits every word without regard to its neighbours, so that each word is tokenised
+once and cached. The word of each piece is thus known, and not guessed from ``##`` or ``▁``.
+Sentences of similar length are run together (:func:`batches`).
 
-A large Unigram vocabulary is ready in a sixth of ``tokenizers``' time: a quarter of a million
-pieces are two seconds of building a tree of them, where a sentence has a few hundred substrings to
-be looked up. Normalisation, and what becomes of blanks, stay the library's; what is done here is
-the search for the pieces of highest probability, by its rules to the letter.
+A large Unigram vocabulary is read here in a sixth of the time of ``tokenizers``, which takes two
+seconds to build a tree of a quarter of a million pieces, although a sentence needs only a few
+hundred look-ups of substrings. The library still normalises text and handles white space; the
+search for the most probable pieces is done here, by exactly the library's rules.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tokenizers import Tokenizer
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-#: Words remembered before the memory is emptied: about 150 MB, every word of most corpora.
+#: Words in the cache before it is emptied: about 150 MB, all words of most corpora.
 _REMEMBERED = 1_000_000
 
-#: A piece that is not known costs so much more than the least probable one that is.
+#: Cost of an unknown piece above that of the least probable known piece.
 _UNKNOWN_COSTS = 10.0
 
-#: Classes of ``tokenizer_config.json`` that take ``tokenizer.json`` as it is.
+#: Tokeniser classes that use ``tokenizer.json`` as it is.
 _PLAIN = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
-#: Files that may say more of special pieces.
+#: Files that may define more special pieces.
 _MORE = ("special_tokens_map.json", "added_tokens.json")
 
 
@@ -45,11 +45,11 @@ class Pieces:
     """The word pieces of one sentence.
 
     Args:
-        ids: int32 (pieces,), the specials at both ends included.
-        word_of: int32 (pieces,), the 0-based word of each piece, -1 for specials.
+        ids: int32 (pieces,), with the special pieces at both ends.
+        word_of: int32 (pieces,), the 0-based word of each piece, -1 for special pieces.
         n_words: number of words.
-        n_unknown: words that are the unknown piece, or have it among theirs.
-        too_long: the encoder has too few positions for its pieces.
+        n_unknown: number of words with an unknown piece.
+        too_long: whether the encoder has too few positions for the pieces.
     """
 
     ids: np.ndarray
@@ -60,11 +60,11 @@ class Pieces:
 
 
 class PieceTokeniser:
-    """Tokenises pre-split sentences.
+    """Tokenises sentences of words.
 
     Args:
-        tokeniser: a fast ``transformers`` tokeniser, or a large Unigram that is read by itself.
-        max_pieces: pieces that the encoder takes, specials included.
+        tokeniser: a fast ``transformers`` tokeniser, or a Unigram tokeniser of this module.
+        max_pieces: most pieces that the encoder takes, with special pieces.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class PieceTokeniser:
         self.pad_id = int(tokeniser.pad_token_id or 0)
         self._unknown = int(tokeniser.unk_token_id)
         self._backend = _with_prefix_space(tokeniser.backend_tokenizer)
-        # A checkpoint may have been saved with truncation and padding switched on.
+        # a checkpoint may have been saved with truncation and padding switched on
         self._backend.no_truncation()
         self._backend.no_padding()
-        # Text is text: a word that is spelled like a special token must not act as one.
+        # a word that is spelled like a special token must not act as one
         self._backend.encode_special_tokens = True
         self._before, self._after = _specials(self._backend)
         self._known: dict[str, tuple[int, ...]] = {}
@@ -87,7 +87,7 @@ class PieceTokeniser:
         )
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-        """Tokenise sentences; the result is in their order."""
+        """Return the pieces of sentences, in their order."""
         if len(self._known) > _REMEMBERED:
             self._known.clear()
             self._unread.clear()
@@ -123,10 +123,10 @@ class PieceTokeniser:
 
 
 def _with_prefix_space(backend: Tokenizer) -> Tokenizer:
-    """Let every word be tokenised as one after a space, which most words of a sentence are.
+    """Make a tokeniser treat every word as one after a space, as most words of a sentence are.
 
-    Byte-level and sentencepiece tokenisers tell such words from those at the start of a text, and
-    a pre-split word carries no space of its own.
+    Byte-level and sentencepiece tokenisers treat a word at the start of a text differently, and
+    words given one by one have no space before them.
     """
     if backend.pre_tokenizer is None:
         return backend
@@ -143,9 +143,9 @@ def _with_prefix_space(backend: Tokenizer) -> Tokenizer:
 
 
 def _specials(backend: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the special ids that the tokeniser puts before and after a sentence."""
+    """Return the special ids before and after a sentence."""
     sentence = backend.encode(["a"], is_pretokenized=True)
-    of_words = [at for at, word in enumerate(sentence.word_ids) if word is not None]
+    of_words = [index for index, word in enumerate(sentence.word_ids) if word is not None]
     first, last = (of_words[0], of_words[-1] + 1) if of_words else 2 * (len(sentence.ids),)
     return tuple(sentence.ids[:first]), tuple(sentence.ids[last:])
 
@@ -154,8 +154,8 @@ class Unigram:
     """A Unigram model.
 
     Args:
-        pieces: each with its log probability, in the order of their numbers.
-        unknown: number of the piece that stands for what is not known.
+        pieces: pieces and their log probabilities, in the order of their ids.
+        unknown: id of the unknown piece.
     """
 
     def __init__(self, pieces: Sequence[tuple[str, float]], unknown: int) -> None:
@@ -166,7 +166,7 @@ class Unigram:
         self._cost = min(self._scores) - _UNKNOWN_COSTS
 
     def __call__(self, text: str) -> list[int]:
-        """Return the numbers of the most probable pieces of normalised text."""
+        """Return the ids of the most probable pieces of normalised text."""
         length = len(text)
         best, start, number = [0.0] * (length + 1), [-1] * (length + 1), [0] * (length + 1)
         for begin in range(length):
@@ -186,7 +186,7 @@ class Unigram:
         end = length
         while end > 0:
             begin, piece = start[end], number[end]
-            if piece == self._unknown:  # several in a row are one
+            if piece == self._unknown:  # several in a row become one
                 while begin > 0 and number[begin] == self._unknown:
                     begin = start[begin]
                 piece = self.ids.get(text[begin:end], self._unknown)
@@ -196,18 +196,18 @@ class Unigram:
 
 
 class UnigramTokeniser:
-    """A tokeniser whose model is :class:`Unigram`: what ``PieceTokeniser`` asks of one."""
+    """A tokeniser with a :class:`Unigram` model, for :class:`PieceTokeniser`."""
 
     def __init__(self, model: Unigram, backend: Tokenizer, unknown: int, padding: int) -> None:
         self.model, self.backend_tokenizer = model, backend
         self.unk_token_id, self.pad_token_id = unknown, padding
 
     def __len__(self) -> int:
-        """Return how many pieces there are."""
+        """Return the size of the vocabulary."""
         return len(self.model.ids)
 
     def split(self, words: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of the pieces of each word."""
+        """Return the ids of the pieces of each word."""
         backend = self.backend_tokenizer
         normaliser, splitter = backend.normalizer, backend.pre_tokenizer
         pieces = []
@@ -219,9 +219,9 @@ class UnigramTokeniser:
 
 
 def read_unigram(folder: Path) -> UnigramTokeniser | None:
-    """Read the tokeniser of a checkpoint if it is a plain Unigram; None if it is not, or damaged.
+    """Read the tokeniser of a checkpoint if it is a plain Unigram; None if not, or if damaged.
 
-    What is not read here is for ``transformers``, which has the last word on what is wrong with it.
+    ``transformers`` then reads it, and reports what is wrong with it.
     """
     if any((folder / name).exists() for name in _MORE):
         return None
@@ -261,18 +261,18 @@ def batches(
     tokens_per_batch: int,
     cells_per_batch: int | None = None,
 ) -> list[np.ndarray]:
-    """Group sentences by length, so that little is padding; deterministic.
+    """Group sentences by length to avoid padding; the result is deterministic.
 
     Args:
-        lengths: pieces of each sentence.
-        tokens_per_batch: most pieces of a batch, padding included. A sentence longer than that is
-            a batch of its own.
-        cells_per_batch: most cells ``batch × longest²``, which bounds the memory that attention
-            matrices of long sentences take.
+        lengths: number of pieces of each sentence.
+        tokens_per_batch: most pieces of a batch, with padding. A longer sentence is a batch of its
+            own.
+        cells_per_batch: most cells ``batch × longest²``, which limits the memory for attention
+            matrices of long sentences.
 
     Returns:
         int64 index arrays into ``lengths``, the longest sentences first: the first batch is the
-        largest, so that memory runs out at once or never. Every sentence is in one of them.
+        largest, so that memory runs out at once or never. Every sentence is in one batch.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-lengths, kind="stable")
@@ -307,17 +307,17 @@ class PieceBatch:
 
     @property
     def max_words(self) -> int:
-        """Words of the longest sentence."""
+        """Number of words of the longest sentence."""
         return int(self.n_words.max())
 
     def to(self, device: torch.device) -> PieceBatch:
-        """Return the same batch on ``device``."""
+        """Return the batch on ``device``."""
         tensors = (self.ids, self.mask, self.word_of, self.n_words)
         return PieceBatch(*(tensor.to(device) for tensor in tensors))
 
 
 def pad(sentences: Sequence[Pieces], pad_id: int) -> PieceBatch:
-    """Put sentences into one padded batch, in their order."""
+    """Pad sentences into one batch, in their order."""
     lengths = np.array([len(sentence.ids) for sentence in sentences])
     is_piece = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(is_piece.shape, pad_id, dtype=np.int64)
@@ -333,14 +333,14 @@ class WordMerger:
     """Merges piece-level attention of one batch to words.
 
     Attention **to** a word is the sum over its pieces, attention **from** a word the mean over
-    them; specials are cut off, and nothing is renormalised.
+    them. Special pieces are removed, and nothing is renormalised.
     """
 
     def __init__(self, batch: PieceBatch) -> None:
         words = torch.arange(batch.max_words, device=batch.ids.device)
         belongs = batch.word_of[:, :, None] == words
         self._n_words = len(words)
-        #: the first piece where words and pieces are one to one, else None
+        #: the position of the first word's piece if words and pieces are one to one, else None
         self._start = self._one_to_one(batch)
         self._padding = (words >= batch.n_words[:, None]) if self._start is not None else None
         self._to = belongs.float()

@@ -36,28 +36,28 @@ from attree.encoder.forms import carried
 #: (layer, head), both 0-based
 Head = tuple[int, int]
 
-#: What an encoder is computed in; ``auto`` is bfloat16 where the device has it.
+#: Types to compute an encoder in; ``auto`` is bfloat16 if the device supports it.
 DTYPES = ("float32", "bfloat16", "auto")
 
-#: Packages that carry a checkpoint under another name than their module's default folder.
+#: Default folder of the checkpoint in a package.
 _MODEL_FOLDER = "model"
-#: From the hub come safetensors only, and no code.
+#: Files to fetch from the hub: safetensors only, and no code.
 _HUB_FILES = ("config.json", "*.safetensors", INDEX, *TOKENISER_FILES)
 _SECONDS_TO_ANSWER = 10
-#: What the names of weights begin with that adapt an encoder; the others of the file do not.
+#: Prefix of the names of weights that adapt an encoder.
 ADAPTER_PREFIX = "encoder."
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderSource:
-    """What a configuration says about an encoder.
+    """The configuration of an encoder.
 
     Args:
-        slug: its name in configuration and in results.
+        slug: its name in the configuration and in results.
         kind: ``hub``, ``path`` or ``package``.
-        id: the hub's id, the folder, or the package.
-        revision: commit of the hub; ``None`` lets the first run resolve it.
-        dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 where the device has it.
+        id: id on the hub, path of the folder, or name of the package.
+        revision: commit of the hub; None lets the first run resolve it.
+        dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 if the device supports it.
     """
 
     slug: str
@@ -69,11 +69,11 @@ class EncoderSource:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedEncoder:
-    """An encoder found: its folder, its shape, and a hash of configuration, weights, tokeniser.
+    """A resolved encoder: its folder, sizes, and a hash of configuration, weights and tokeniser.
 
-    ``max_pieces`` counts the specials; ``stamps`` are size and time of every file hashed, so that
-    loading need not hash again what has not been touched. ``adapter`` is the file of a trained
-    parser whose low-rank weights are added to the encoder's.
+    ``max_pieces`` includes special pieces. ``stamps`` are size and time of every hashed file, so
+    that unchanged files are not hashed again. ``adapter`` is a parser's file of weights whose
+    low-rank weights are added to the encoder's.
     """
 
     slug: str
@@ -98,35 +98,35 @@ class ResolvedEncoder:
 
     @classmethod
     def read(cls, path: str | Path) -> ResolvedEncoder:
-        """Read a description that :meth:`write` wrote."""
-        what = "encoder description"
-        encoder = read_described(path, cls, what=what, fix=_RESOLVE)
+        """Read a description from a file of :meth:`write`."""
+        name = "encoder description"
+        encoder = read_described(path, cls, what=name, fix=_RESOLVE)
         for key, names in (("kind", SOURCES), ("dtype", DTYPES)):
             value = getattr(encoder, key)
-            problem = f"this {what} is not valid: {key}: unknown {value!r}"
+            problem = f"this {name} is not valid: {key}: unknown {value!r}"
             check_name(value, names, problem, file=path)
         return encoder
 
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
-_RESOLVE = "write it anew with `attree encoder resolve`"
+_RESOLVE = "write it again with `attree encoder resolve`"
 
 
-#: Where the workflow describes encoders: the names of its files are names of encoders.
+#: Folder of the workflow's descriptions of encoders, named after the encoders.
 DESCRIPTIONS = Path("results/encoders")
 
 
 def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder:
-    """Find the encoder that a user means, the same way in every command.
+    """Find an encoder by name; all commands use this function.
 
     Args:
-        name: a description (``….json``), a folder that ``save_pretrained`` wrote, the name of one
-            that the workflow has resolved (``results/encoders/NAME.json``), an installed package,
-            or the id of a hub's model (``owner/name``). The first of these that exists is taken.
-        dtype: of an encoder that no description gives one.
+        name: a description (``….json``), a folder of ``save_pretrained``, the name of an encoder
+            that the workflow resolved (``results/encoders/NAME.json``), an installed package, or
+            the id of a model on the hub (``owner/name``). The first of these that exists is used.
+        dtype: dtype of an encoder without a description.
 
     Raises:
-        AttreeError: none of these, or what there is cannot be used.
+        AttreeError: there is none of these, or it cannot be used.
     """
     path, text = Path(name), str(name)
     if path.suffix == ".json":
@@ -156,13 +156,13 @@ def resolve(source: EncoderSource, *, record: str | Path | None = None) -> Resol
     """Find an encoder and describe it.
 
     Args:
-        source: what is asked for.
-        record: a file in which the first run notes the revision of a hub encoder given without
-            one; a run that finds another revision is refused.
+        source: the encoder's configuration.
+        record: a file for the revision of a hub encoder that is configured without one: the first
+            run writes it, and later runs are refused if the hub has another revision.
 
     Raises:
-        AttreeError: no such model, no safetensors, no fast tokeniser, no attention, no
-            connection, or a changed revision.
+        AttreeError: the model does not exist, has no safetensors, fast tokeniser or attention, or
+            another revision, or the hub cannot be reached.
     """
     check_name(source.kind, SOURCES, f"unknown kind of encoder source: {source.kind}")
     check_name(source.dtype, DTYPES, f"unknown dtype {source.dtype}")
@@ -179,11 +179,11 @@ def resolve(source: EncoderSource, *, record: str | Path | None = None) -> Resol
 
 
 def verify(encoder: ResolvedEncoder) -> Path:
-    """Return the folder of a resolved encoder after checking that it is still the same.
+    """Check that a resolved encoder has not changed, and return its folder.
 
-    Files with the size and time they had are taken to be the same; others are hashed. A hub
-    encoder resolved on another machine is fetched at its revision, one that a package carries in a
-    form of its own is converted there.
+    Files with the same size and time are assumed to be unchanged; others are hashed. A hub encoder
+    that was resolved on another machine is fetched at its revision; an encoder that a package
+    carries in another form is converted.
     """
     folder = Path(encoder.folder)
     if encoder.kind == "package" or (encoder.kind == "hub" and not folder.is_dir()):
@@ -192,10 +192,10 @@ def verify(encoder: ResolvedEncoder) -> Path:
     shape, files = shape_of(folder), checkpoint_files(folder)
     adapter = [Path(encoder.adapter)] if encoder.adapter else []
     if stamps([*files, *adapter]) != encoder.stamps:
-        now = identity(folder) or fingerprint(files)
+        current = identity(folder) or fingerprint(files)
         if adapter:
-            now = adapted_fingerprint(now, read_adapter(encoder.adapter))
-        if now != encoder.fingerprint:
+            current = adapted_fingerprint(current, read_adapter(encoder.adapter))
+        if current != encoder.fingerprint:
             problem = f"the encoder {encoder.slug} has changed since it was resolved"
             fix = "run `attree encoder resolve` again"
             raise AttreeError("encoder-changed", problem, file=folder, fix=fix)
@@ -209,10 +209,10 @@ def verify(encoder: ResolvedEncoder) -> Path:
 
 
 def read_adapter(path: str | Path) -> dict[str, NDArray[Any]]:
-    """Read the weights of a parser's file that adapt its encoder, by name; none if it has none.
+    """Read the low-rank weights in a parser's file: name → weights, empty if it has none.
 
     Raises:
-        AttreeError: no such file, it is cut short, or these weights are no finite float16 numbers.
+        AttreeError: the file is missing or damaged, or the weights are no finite float16 numbers.
     """
     check_regular(Path(path), what="file of weights")
     fix = "train it again"
@@ -221,21 +221,21 @@ def read_adapter(path: str | Path) -> dict[str, NDArray[Any]]:
             names = [name for name in file.keys() if name.startswith(ADAPTER_PREFIX)]  # noqa: SIM118
             weights = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, TypeError, AttributeError):
-        problem = "these weights are cut short or belong to another parser"
+        problem = "these weights are damaged or belong to another parser"
         raise AttreeError("damaged-weights", problem, file=path, fix=fix) from None
     for name, tensor in weights.items():
         if tensor.dtype != np.float16 or not np.isfinite(tensor).all():
-            problem = f"the weights {name} are no finite numbers of 16 bits"
+            problem = f"the weights {name} are not finite numbers of 16 bits"
             raise AttreeError("damaged-weights", problem, file=path, fix=fix)
     return weights
 
 
 def adapted_fingerprint(encoder: str, weights: Mapping[str, NDArray[Any]]) -> str:
-    """Return what identifies an encoder with such weights: a hash of both.
+    """Return the fingerprint of an encoder with low-rank weights, a hash of both.
 
     Args:
-        encoder: the fingerprint of the encoder without them.
-        weights: by name.
+        encoder: fingerprint of the encoder alone.
+        weights: name → weights.
     """
     whole = hashlib.sha256(encoder.encode())
     for name, tensor in sorted(weights.items()):
@@ -245,10 +245,10 @@ def adapted_fingerprint(encoder: str, weights: Mapping[str, NDArray[Any]]) -> st
 
 
 def with_adapter(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
-    """Return an encoder with the low-rank weights of a trained parser's file, if it has some.
+    """Return an encoder with the low-rank weights of a trained parser's file, if it has any.
 
     Raises:
-        AttreeError: the file is cut short or damaged.
+        AttreeError: the file is damaged.
     """
     adapter = read_adapter(weights)
     if not adapter:
@@ -263,22 +263,22 @@ def with_adapter(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
 
 
 def has_new_head(folder: Path) -> bool:
-    """Tell whether an encoder was tuned through a language-model head that it had not had before.
+    """Tell whether an encoder was tuned with a new language-model head; tables mark such encoders.
 
-    Every table marks its rows *new head*. An encoder that attree did not make has none.
+    An encoder that attree did not tune has none.
     """
     path = folder / "provenance.json"
-    made = read_json(path, what="provenance") if path.is_file() else {}
-    return isinstance(made, dict) and bool(made.get("new_head"))
+    record = read_json(path, what="provenance") if path.is_file() else {}
+    return isinstance(record, dict) and bool(record.get("new_head"))
 
 
 def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, None]:
     try:
         folder = Path(source.id).expanduser()
-    except RuntimeError:  # ~name of nobody
+    except RuntimeError:  # ~name of an unknown user
         folder = Path(source.id)
     if not source.id or not folder.is_dir():
-        problem = f"the encoder {source.slug} has no such folder"
+        problem = f"the folder of the encoder {source.slug} does not exist"
         raise AttreeError("missing-folder", problem, file=folder, fix="correct its `path`")
     return folder.resolve(), None
 
@@ -287,8 +287,8 @@ def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Pat
     folder = converted(source.id)
     if folder is not None:
         return folder, None
-    # The package is looked up and not imported: it may import much that is not needed here. A name
-    # with dots would import what stands before them.
+    # The package is located without importing it, which may import much else. A name with dots
+    # would import its parent packages.
     name = source.id.replace("-", "_")
     spec = importlib.util.find_spec(name) if name.isidentifier() and name != "__main__" else None
     if spec is None or not spec.submodule_search_locations:
@@ -307,23 +307,23 @@ class _Record(msgspec.Struct):
 
 
 def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, str]:
-    """Return the folder of a hub's encoder, fetched if need be, and its commit.
+    """Return the folder of a hub's encoder, fetched if necessary, and its commit.
 
-    Without a revision the one in ``record`` is used, and where there is none yet the hub's current
-    one, which is then recorded. A hub that has moved on since is refused.
+    Without a revision, the one in ``record`` is used; if there is none, the hub's current revision
+    is used and recorded. An error is raised if the hub's revision is no longer the recorded one.
     """
     name, revision = source.id, source.revision
     recorded = None
     if record is not None and Path(record).is_file():
-        known = read_described(record, _Record, what="record of the encoder's revision")
-        recorded = known.revision if known.id == name else None
+        previous = read_described(record, _Record, what="record of the encoder's revision")
+        recorded = previous.revision if previous.id == name else None
     if revision is None and recorded is not None:
         current = _current_revision(name)
         if current is not None and current != recorded:
             problem = (
                 f"the hub's {name} is now at revision {current}, the first run used {recorded}"
             )
-            fix = f"set `revision: {recorded}` to keep it, or delete this file to move on"
+            fix = f"set `revision: {recorded}` to keep it, or delete this file to use the new one"
             raise AttreeError("revision-changed", problem, file=record, fix=fix)
     folder = _download(name, revision or recorded)
     commit = folder.name  # the cache keeps each commit in a folder of its name
@@ -332,12 +332,12 @@ def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, s
     return folder, commit
 
 
-#: kind of source → what finds its folder and, where there is one, its revision
+#: kind of source → function that finds the folder and the revision, if any
 SOURCES = {"hub": _from_hub, "path": _from_path, "package": _from_package}
 
 
 def _current_revision(name: str) -> str | None:
-    """Return the hub's current commit, ``None`` where there is no news from the hub."""
+    """Return the hub's current commit; None if the hub does not answer."""
     from huggingface_hub import HfApi, errors
 
     try:
@@ -351,16 +351,16 @@ def _download(name: str, revision: str | None) -> Path:
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    named = name + (f" at revision {revision}" if revision else "")
+    description = name + (f" at revision {revision}" if revision else "")
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES)))
     except errors.GatedRepoError:
-        problem, fix = f"the hub asks for a login for {named}", "run `hf auth login`"
+        problem, fix = f"the hub asks for a login for {description}", "run `hf auth login`"
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        problem, fix = f"the hub has no model {named}", "correct its `id`"
+        problem, fix = f"the hub has no model {description}", "correct its `id`"
     except errors.RevisionNotFoundError:
-        problem, fix = f"the hub has no {named}", "correct its `revision`"
+        problem, fix = f"the hub has no {description}", "correct its `revision`"
     except (errors.HfHubHTTPError, OSError):  # offline too
-        problem = f"the hub cannot be reached, and {named} is not in the local cache"
+        problem = f"the hub cannot be reached, and {description} is not in the local cache"
         fix = "fetch it once with a connection, or use an encoder of kind `path` or `package`"
     raise AttreeError("no-hub", problem, fix=fix)

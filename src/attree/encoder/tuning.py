@@ -1,4 +1,4 @@
-"""Masked-LM tuning of an encoder on raw text."""
+"""Tune an encoder on raw text as a masked language model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from attree.raw_text.inputs import InputFile
 from attree.raw_text.training_text import measure, read_texts, text_files
 
 _BASE = ("slug", "kind", "id", "revision", "fingerprint")
-#: Everything that a tokeniser may consist of: copied as it is, so that pieces stay what they were.
+#: All files of a tokeniser; they are copied unchanged, so that pieces stay the same.
 _TOKENISER_FILES = ("tokenizer*", "*_tokens*.json", "vocab.*", "merges.txt", "*.model")
 
 
@@ -69,26 +69,26 @@ def tune(
     A run that was killed resumes after its last whole epoch.
 
     Args:
-        encoder: what to start from.
+        encoder: the encoder to start from.
         text: sentence tables, text files, or folders of them.
-        output: a folder that any ``path`` source can name; ``provenance.json`` in it says what it
-            was made from, whether its head is new, and the loss curve.
-        seed: of a new head, order, masks and dropout.
-        recipe: how to train.
+        output: folder for the tuned encoder, usable as a ``path`` source; ``provenance.json`` in it
+            has its inputs, whether its head is new, and the loss curve.
+        seed: seed for a new head, order, masks and dropout.
+        recipe: settings of the training.
         held_out: text to compute the loss on after each epoch, with the same masks each time.
-        device: ``cpu`` or ``cuda``; by default a GPU where there is one.
-        restart: replace what other settings, text or code have left there.
+        device: ``cpu`` or ``cuda``; by default a GPU if there is one.
+        restart: replace the results of other settings, text or code in ``output``.
 
     Raises:
-        AttreeError: too little text, an encoder without masked-LM training, an ``output`` that
-            holds something else, or a loss that is not a number.
+        AttreeError: there is too little text, the encoder has no masked-LM head, ``output`` holds
+            other files, or the loss is not a number.
     """
     files = {"text": text_files(text)} | ({"held_out": text_files(held_out)} if held_out else {})
     measured = {name: measure(paths) for name, paths in files.items()}
     identity = {
         "kind": "tuning",
         "encoder": encoder.fingerprint,
-        "data": {name: facts["hash"] for name, facts in measured.items()},
+        "data": {name: entry["hash"] for name, entry in measured.items()},
         "recipe": asdict(recipe),
         "seed": seed,
         "code": code_hash("attree.encoder.tuning:tune"),
@@ -98,19 +98,19 @@ def tune(
     with working_folder(output, identity, restart=restart) as work:
         folder = verify(encoder)
         recipe = replace(recipe, length=min(recipe.length, encoder.max_pieces))
-        model, about = _tuned(folder, files, work, recipe, seed=seed, device=device)
-        about |= {
+        model, facts = _tuned(folder, files, work, recipe, seed=seed, device=device)
+        facts |= {
             "base": {key: getattr(encoder, key) for key in _BASE},
             "data": measured,
             "versions": versions("torch", "transformers", "tokenizers", "accelerate"),
         }
-        made = provenance(code=["attree.encoder.tuning"], settings=identity, **about)
+        record = provenance(code=["attree.encoder.tuning"], settings=identity, **facts)
         with whole_folder(output, over=PROVENANCE) as part:
             model.save_pretrained(part)
             for pattern in _TOKENISER_FILES:
                 for file in folder.glob(pattern):
                     shutil.copyfile(file, part / file.name)
-            write_json(part / PROVENANCE, made)
+            write_json(part / PROVENANCE, record)
     say(f"{output}: written")
 
 
@@ -123,7 +123,7 @@ def _tuned(
     seed: int,
     device: str | None,
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the tuned model, and what its provenance says of the training."""
+    """Return the tuned model, and facts about the training for its provenance."""
     from attree.encoder import masked_lm
     from attree.encoder.weights import read_tokeniser
 
@@ -154,7 +154,7 @@ def _tuned(
         seed=seed,
     )
     if new_head and recipe.head_steps and masked_lm.last_checkpoint(checkpoints) is None:
-        # The head alone: the encoder, and with it a tied decoder, stays as it is.
+        # train only the head: the encoder, and with it a tied decoder, is frozen
         model.base_model.requires_grad_(False)
         rate, steps = recipe.head_learning_rate, recipe.head_steps
         train("new head", work / "head", steps=steps, learning_rate=rate, resume=False)

@@ -1,6 +1,6 @@
-"""Reading a checkpoint's weights and tokeniser: quietly, whole, finite, and no code of theirs.
+"""Read a checkpoint's weights and tokeniser: check them, run no code of theirs, print nothing.
 
-On a CPU the weights of float32 layers are laid out anew for the library that multiplies them.
+On a CPU the weights of float32 layers are reordered for the library that multiplies them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ with without_collecting():
 if TYPE_CHECKING:
     from torch import nn
 
-#: Embeddings of a vocabulary that only many languages have.
+#: Vocabularies above this size have words of many languages.
 _LONG_TABLE = 100_000
-#: Word pieces of a batch that weights are laid out for; other sizes are computed as well.
+#: Number of word pieces that weights are reordered for; other sizes work too.
 _USUAL_PIECES = 1024
 
-#: What families call the query and key projections of a layer; one matrix may have both.
+#: Names of the query and key projections of a layer; one matrix may have both.
 _FUSED = ("Wqkv", "qkv", "qkv_proj")
 _PROJECTIONS = (
     ("query", "q", "q_lin", "q_proj", "query_proj", *_FUSED),
@@ -39,15 +39,15 @@ _PROJECTIONS = (
 
 
 def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[str]]:
-    """Load a checkpoint of ``folder`` without news on stderr.
+    """Load a checkpoint without messages on stderr.
 
     Args:
-        kind: an Auto class of ``transformers``, which says what kind of model is wanted.
-        folder: config.json and safetensors; nothing is fetched, no code of it is run.
+        kind: an Auto class of ``transformers`` for the kind of model.
+        folder: folder with config.json and safetensors; nothing is fetched, no code of it is run.
         options: further arguments of ``from_pretrained``.
 
     Returns:
-        the model, and the names of the weights that the checkpoint lacks.
+        the model, and the names of weights missing from the checkpoint.
 
     Raises:
         AttreeError: the checkpoint is damaged.
@@ -66,11 +66,11 @@ def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[s
 
 
 @contextlib.contextmanager
-def _quietly(folder: Path, what: str) -> Iterator[None]:
-    """Keep transformers' news off stderr; say in a line whatever a damaged file makes it raise."""
+def _quietly(folder: Path, name: str) -> Iterator[None]:
+    """Silence transformers; turn its errors about damaged files into an error of one line."""
     logging.disable_progress_bar()
     before = logging.get_verbosity()
-    logging.set_verbosity_error()  # a missing pooler is no news: nothing here uses one
+    logging.set_verbosity_error()  # a missing pooler does not matter: nothing here uses one
     try:
         yield
     except (AttreeError, KeyboardInterrupt, SystemExit):
@@ -79,7 +79,7 @@ def _quietly(folder: Path, what: str) -> Iterator[None]:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "mismatched" in reason:  # transformers' line names an option of its own
             reason = "its weights have other shapes than config.json describes"
-        problem = f"the {what} cannot be loaded ({reason[:300]})"
+        problem = f"the {name} cannot be loaded ({reason[:300]})"
         fix = "check that the download or copy is whole"
         raise AttreeError("unloadable", problem, file=folder, fix=fix) from error
     finally:
@@ -87,7 +87,7 @@ def _quietly(folder: Path, what: str) -> Iterator[None]:
 
 
 def check_lacking(names: Iterable[str], folder: Path) -> None:
-    """Refuse a checkpoint that lacks weights of the model; nothing here uses a pooler."""
+    """Refuse a checkpoint that lacks weights of the model other than the unused pooler's."""
     missing = sorted(name for name in names if "pooler" not in name)
     if missing:
         problem = f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)"
@@ -98,24 +98,24 @@ def check_lacking(names: Iterable[str], folder: Path) -> None:
 def _check_finite(model: Any, folder: Path) -> None:
     """Refuse weights that are not finite.
 
-    A table of a quarter of a million embeddings, most of them of words of other languages, is not
-    read through: what a sentence takes of it is seen in its states.
+    A table of a quarter of a million embeddings is not read through, as most belong to words of
+    other languages; a sentence's embeddings are checked in its states.
     """
     table = model.get_input_embeddings().weight
     for name, weight in model.named_parameters():
         if weight is table and len(table) > _LONG_TABLE:
             continue
-        # The sum first: it reads each weight once, and is finite unless a weight is not or is huge.
+        # The sum first: it reads each weight once, and is finite unless a weight is NaN or huge.
         if not weight.sum().isfinite() and not weight.isfinite().all():
             problem = f"the weights hold NaN or infinite numbers ({name})"
-            fix = "use a whole checkpoint: no tree could be read from this one"
+            fix = "use another copy of the checkpoint"
             raise AttreeError("not-finite", problem, file=folder, fix=fix)
 
 
 class _LongTable(torch.nn.Module):
-    """A large vocabulary's embeddings, left where the file is mapped; rows are rounded when used.
+    """Embeddings of a large vocabulary in a memory-mapped file; rows are rounded when used.
 
-    Rounding the whole table would read it through, and keep it twice.
+    Rounding the whole table would read all of it and store it twice.
     """
 
     def __init__(self, table: nn.Embedding, dtype: torch.dtype) -> None:
@@ -124,15 +124,15 @@ class _LongTable(torch.nn.Module):
         self._weight = [table.weight.detach()]  # in a list, lest it be rounded with the parameters
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return (…, width) in the model's type of numbers."""
+        """Return (…, width) in the model's dtype."""
         return torch.nn.functional.embedding(ids, self._weight[0]).to(self._dtype)
 
 
 def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
-    """Load the encoder of a checkpoint for inference, with our attention function if it takes one.
+    """Load the encoder of a checkpoint for inference, with our attention function if possible.
 
     Raises:
-        AttreeError: damaged, or weights are missing.
+        AttreeError: the checkpoint is damaged, or lacks weights.
     """
     attention.register()
     rounded = device.type == "cpu" and dtype != torch.float32
@@ -155,7 +155,7 @@ def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Mod
 
 
 def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
-    """Return the list of a model's layers; one without such a list is refused."""
+    """Return the list of a model's layers; refuse a model without a single such list."""
     lists = [
         module
         for module in model.modules()
@@ -170,10 +170,10 @@ def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
 
 
 class _PackedLinear(torch.nn.Module):
-    """``x Wᵀ + b`` in float32 on a CPU, with W kept as oneDNN's products want it.
+    """``x Wᵀ + b`` in float32 on a CPU, with W in the layout of oneDNN.
 
-    torch gives such products to MKL, which does not use AVX-512 on every processor that has it:
-    there oneDNN takes less than half of the time.
+    torch computes such products with MKL, which does not use AVX-512 on all processors that have
+    it; there oneDNN takes less than half of the time.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
@@ -183,7 +183,7 @@ class _PackedLinear(torch.nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """(out, in), a copy: it is not kept twice."""
+        """A copy of the weights, (out, in), which are stored only in the layout of oneDNN."""
         return self._packed.to_dense()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -195,12 +195,12 @@ class _PackedLinear(torch.nn.Module):
 
 
 def _onednn(name: str) -> Any:
-    """Return an operation of torch's oneDNN, or None where torch was built without it."""
+    """Return an operation of oneDNN in torch, or None if torch was built without it."""
     return getattr(torch.ops.mkldnn, name, None)
 
 
 def pack(layers: nn.Module) -> None:
-    """Let oneDNN compute the linear parts of layers that are in float32 on a CPU."""
+    """Make oneDNN compute the float32 linear parts of layers on a CPU."""
     if not torch.backends.mkldnn.is_available() or _onednn("_linear_pointwise") is None:
         return
     for module in list(layers.modules()):
@@ -214,7 +214,7 @@ def query_key(layer: nn.Module) -> tuple[torch.Tensor, ...]:
 
     Returns:
         ``W_q`` (hidden, hidden), ``b_q`` (hidden,), ``W_k``, ``b_k`` as float32 copies on the
-        CPU; output features are rows. A family without biases gets zeros.
+        CPU; output features are rows. Missing biases are zeros.
 
     Raises:
         AttreeError: the layer has no such projections.
@@ -243,14 +243,14 @@ def _projection(layer: nn.Module, names: tuple[str, ...]) -> Any:
 
 
 def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
-    """Load a checkpoint's fast tokeniser, without news on stderr.
+    """Load a checkpoint's fast tokeniser without messages on stderr.
 
     Args:
-        folder: the checkpoint's; nothing is fetched, no code of it is run.
-        model: what is to read its pieces.
+        folder: the checkpoint's folder; nothing is fetched, no code of it is run.
+        model: the model that reads the pieces.
 
     Raises:
-        AttreeError: damaged, no fast version, or more pieces than ``model`` has embeddings.
+        AttreeError: it is damaged, is not fast, or has more pieces than ``model`` has embeddings.
     """
     with _quietly(folder, "tokeniser"), only_checked(folder) as view:
         tokeniser = AutoTokenizer.from_pretrained(
@@ -258,8 +258,8 @@ def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
         )
         pieces = max(tokeniser.get_vocab().values(), default=0) + 1
     if not isinstance(tokeniser, PreTrainedTokenizerFast) or tokeniser.unk_token_id is None:
-        what = "no unknown piece" if tokeniser.is_fast else "no fast version"
-        problem = f"this checkpoint's tokeniser has {what}"
+        lack = "no unknown piece" if tokeniser.is_fast else "no fast version"
+        problem = f"this checkpoint's tokeniser has {lack}"
         fix = "write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         raise AttreeError("bad-tokeniser", problem, file=folder, fix=fix)
     _check_pieces(pieces, model, folder)
@@ -268,7 +268,7 @@ def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
 
 
 def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | UnigramTokeniser:
-    """Load what splits words into pieces: the fast tokeniser, or what is ready sooner.
+    """Load a tokeniser for words: our own Unigram, which loads sooner, or the fast tokeniser.
 
     Arguments and errors are those of :func:`read_tokeniser`.
     """

@@ -1,4 +1,4 @@
-"""The baselines that stand beside every table: fixed trees, random trees, the binary ceiling."""
+"""Score the baselines of every table: fixed trees, random trees, the binary ceiling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attree.trees.parses import Parses
 
 
 def fixed_parses(name: str, gold: Parses, *, seed: int = 0) -> Parses:
-    """Return the trees that ``name`` of :data:`attree.decoding.FIXED` gives the gold sentences."""
+    """Return the trees of a baseline of ``attree.decoding.FIXED`` for the gold sentences."""
     trees = fixed_trees(name, gold.n_words, seed=seed, sentences=gold.sentence)
     return Parses.all_ok(gold.sentence, trees)
 
@@ -35,26 +35,26 @@ def write_baselines(
 ) -> None:
     """Score every baseline on a sentence table and write the summary.
 
-    Random trees are scored with ``seeds`` seeds from 0 on: the scores are means, with the standard
-    deviation (of a sample: divided by ``seeds - 1``) and the maximum beside them.
+    Random trees are scored with the seeds 0 to ``seeds - 1``: the summary has the mean, the sample
+    standard deviation (divided by ``seeds - 1``) and the maximum of each score.
     """
-    gold, about = read_gold(sentences)
+    gold, metadata = read_gold(sentences)
     how: dict[str, Any] = {"profile": profile, "labels": list(labels), "max_words": max_words}
     ceiling = upper_bound(gold, **how)
-    found = {}
+    scores = {}
     for name in FIXED:
         random = name.startswith("random_")
         runs = [
             score(gold, fixed_parses(name, gold, seed=seed), **how).counts
             for seed in range(seeds if random else 1)
         ]
-        found[name] = _summarised(runs) if random else percentages(runs[0])
-    found["upper_bound"] = percentages(ceiling)
+        scores[name] = _summarise(runs) if random else percentages(runs[0])
+    scores["upper_bound"] = percentages(ceiling)
     summary = {
-        "language": about.get("language"),
-        "split": about.get("split"),
-        "baselines": found,
-        "protocol": protocol(about, ceiling, len(gold), how),
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
+        "baselines": scores,
+        "protocol": protocol(metadata, ceiling, len(gold), how),
         "provenance": provenance(
             code=["attree.evaluation.baselines"], settings={**how, "seeds": seeds}
         ),
@@ -62,14 +62,14 @@ def write_baselines(
     write_json(output, summary)
 
 
-def _summarised(runs: Sequence[Counts]) -> dict[str, Any]:
-    """Return the scores of several seeds: means, standard deviations and maxima."""
-    each = [percentages(counts) for counts in runs]
-    columns = {metric: [scores[metric] for scores in each] for metric in METRICS}
+def _summarise(runs: Sequence[Counts]) -> dict[str, Any]:
+    """Return means, standard deviations and maxima of the scores of several seeds."""
+    runs_scores = [percentages(counts) for counts in runs]
+    columns = {metric: [scores[metric] for scores in runs_scores] for metric in METRICS}
     scored = {metric: values for metric, values in columns.items() if None not in values}
     recalls = {}
     for name, label in runs[0].labels.items():
-        values = [scores["label_recall"][name]["recall"] for scores in each]
+        values = [scores["label_recall"][name]["recall"] for scores in runs_scores]
         recall = statistics.fmean(values) if label.count else None
         recalls[name] = {"recall": recall, "count": label.count}
     return {

@@ -1,4 +1,4 @@
-"""What F1 is made of, counts that add up; and which label is taken for which."""
+"""The counts that F1 is computed from, and confusions of labels."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ class LabelCount:
     recalled: int = 0
 
     def __add__(self, other: LabelCount) -> LabelCount:
-        """Return the sum of both."""
+        """Add the counts."""
         return LabelCount(self.count + other.count, self.recalled + other.recalled)
 
     @property
     def recall(self) -> float | None:
-        """Recall in percent; None where there is no such gold span."""
+        """Recall in percent; None if there is no gold span with the label."""
         return 100.0 * self.recalled / self.count if self.count else None
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts over some sentences; ``a + b`` is the counts over both.
+    """Counts over a set of sentences; ``a + b`` adds the counts of two sets.
 
-    Every count is a number, or an array with an entry for each of several parsers. So are the
-    scores, which are percentages: None, in arrays NaN, where nothing was scored.
+    A count is a number, or an array with one entry per parser. So is a score, in percent: None, or
+    NaN in an array, where nothing was scored.
 
     Attributes:
-        sentences: all of them (that pass the length filter).
-        scored: those of two words and more with a tree: they make the corpus F1.
-        one_word: those of one word.
-        skipped: those that the parser left without a tree.
-        fallback: those scored with a right-branching tree in place of the parser's.
+        sentences: sentences that pass the length filter.
+        scored: sentences of two or more words with a tree; corpus F1 is computed from them.
+        one_word: sentences of one word.
+        skipped: sentences that the parser gave no tree.
+        fallback: sentences scored with a right-branching tree instead of the parser's.
         gold, predicted, matched: distinct spans, the whole sentence always among them.
-        sentence_f1_sum, sentence_f1_count: sum of the sentences' F1 (of 1), and how many there are.
+        sentence_f1_sum, sentence_f1_count: sum of the sentences' F1 (0 to 1), and their number.
         labelled_gold, labelled_predicted, labelled_matched: labelled brackets by EVALB's rules; 0
             where the predicted trees have no labels.
-        labelled_trees, labelled_exact: trees with labels, and those that have all brackets right.
-        tagged_words, tagged_right: words with tags, in trees of two words and more, and those whose
-            tag is gold's; 0 where one side has no tag that the other has.
-        labels: gold spans and recalled ones by label.
+        labelled_trees, labelled_exact: trees with labels, and those with all brackets right.
+        tagged_words, tagged_right: words with tags in trees of two or more words, and those with
+            the gold tag; 0 where the two sides share no tag.
+        labels: gold and recalled spans by label.
     """
 
     sentences: Any = 0
@@ -75,7 +75,7 @@ class Counts:
     labels: dict[str, LabelCount] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
-        """Return the sums of every count."""
+        """Add every count."""
         names = [count.name for count in fields(self) if count.name != "labels"]
         total: dict[str, Any] = {n: getattr(self, n) + getattr(other, n) for n in names}
         labels = dict(self.labels)
@@ -100,7 +100,7 @@ class Counts:
 
     @property
     def corpus_f1_no_root(self) -> Any:
-        """Micro F1 without the whole-sentence span, which each scored one has once."""
+        """Micro F1 without the whole-sentence span, which every scored sentence has once."""
         matched, gold = self.matched - self.scored, self.gold - self.scored
         return _percent(2 * matched, gold + self.predicted - self.scored)
 
@@ -116,12 +116,12 @@ class Counts:
 
     @property
     def labelled_exact_match(self) -> Any:
-        """Share of the labelled trees that have every bracket of gold and no other."""
+        """Share of the labelled trees whose brackets are exactly the gold ones."""
         return _percent(self.labelled_exact, self.labelled_trees)
 
     @property
     def tag_accuracy(self) -> Any:
-        """Share of the tagged words that have gold's tag."""
+        """Share of the tagged words that have the gold tag."""
         return _percent(self.tagged_right, self.tagged_words)
 
 
@@ -132,8 +132,7 @@ def _percent(part: Any, whole: Any) -> Any:
     return 100.0 * part / whole if whole else None
 
 
-#: What the row and the column of spans that the other side lacks are called, of rare labels, and of
-#: phrases without a label.
+#: Headings of spans that the other tree lacks, of rare labels, and of phrases without a label.
 NO_SPAN, OTHERS, UNNAMED = "no span", "others", "no label"
 
 
@@ -142,16 +141,16 @@ class Confusion:
     """Labels of spans in gold and predicted trees.
 
     Attributes:
-        labels: by how often gold trees have them, the most frequent one first.
-        counts: int64 (labels + 1, labels + 1), gold by predicted; the last row has predicted
-            labels of no gold span, the last column gold labels of no predicted one.
+        labels: the labels, the most frequent in gold trees first.
+        counts: int64 (labels + 1, labels + 1), gold by predicted; the last row counts predicted
+            spans that gold lacks, the last column gold spans that the prediction lacks.
     """
 
     labels: tuple[str, ...]
     counts: NDArray[np.int64]
 
     def describe(self) -> dict[str, Any]:
-        """Return it as JSON, as :func:`confusion_of` reads it."""
+        """Return JSON values that :func:`confusion_of` reads."""
         return {"labels": list(self.labels), "counts": self.counts.tolist()}
 
     @property
@@ -163,20 +162,20 @@ class Confusion:
     def foreign(self) -> list[str]:
         """The predicted labels that no gold tree has, by name."""
         of_gold = self.counts[:-1].sum(1).tolist()
-        return sorted(self.headings[place] for place, count in enumerate(of_gold) if not count)
+        return sorted(self.headings[i] for i, count in enumerate(of_gold) if not count)
 
     def most_frequent(self, count: int) -> Confusion:
-        """Return the same with all but so many labels counted as others."""
+        """Return the confusion of the most frequent ``count`` labels, the rest merged."""
         if len(self.labels) <= count + 1:
             return self
-        place = np.minimum(np.arange(len(self.labels) + 1), count)
-        place[-1] = count + 1
+        target = np.minimum(np.arange(len(self.labels) + 1), count)
+        target[-1] = count + 1
         counts = np.zeros((count + 2, count + 2), np.int64)
-        np.add.at(counts, (place[:, None], place[None, :]), self.counts)
+        np.add.at(counts, (target[:, None], target[None, :]), self.counts)
         return Confusion((*self.labels[:count], OTHERS), counts)
 
 
-#: Of trees that share no label.
+#: The confusion of trees that share no label.
 NOTHING = Confusion((), np.zeros((1, 1), np.int64))
 
 
@@ -186,18 +185,18 @@ class _Described(msgspec.Struct):
 
 
 def confusion_of(summary: Mapping[str, Any], path: Path) -> Confusion | None:
-    """Return the confusion of labels that a summary of scores describes, if it has one.
+    """Read the confusion of labels of a summary of scores, if it has one.
 
     Raises:
-        AttreeError: it is described wrongly.
+        AttreeError: the confusion has another form.
     """
-    what, fix = "confusion of labels", "run `attree score` again"
-    about: Any = _Described | None
-    found = described(summary.get("label_confusion"), about, file=path, what=what, fix=fix)
-    if found is None:
+    name, fix = "confusion of labels", "run `attree score` again"
+    form: Any = _Described | None
+    confusion = described(summary.get("label_confusion"), form, file=path, what=name, fix=fix)
+    if confusion is None:
         return None
-    side = len(found.labels) + 1
-    if [len(row) for row in found.counts] != [side] * side:
-        problem = f"this {what} has no row and column for each label"
+    side = len(confusion.labels) + 1
+    if [len(row) for row in confusion.counts] != [side] * side:
+        problem = f"this {name} is not a square table of its labels"
         raise AttreeError("not-square", problem, file=path, fix=fix)
-    return Confusion(tuple(found.labels), np.array(found.counts, np.int64))
+    return Confusion(tuple(confusion.labels), np.array(confusion.counts, np.int64))

@@ -1,11 +1,11 @@
 """EVALB, the scorer of labelled brackets by Sekine and Collins, with Ellis' repair of quotes.
 
-A line holds a tree. Words and brackets with a deleted label do not count, what follows ``-`` or
-``=`` in the label of a bracket is cut off, brackets over no word are left out, and two brackets are
-the same if start, end and, unless told otherwise, label are. A bracket without a label around the
-whole sentence, as treebanks put it around a tree, counts nowhere. Several of the same span and
-label count as many times as both trees have them. Nothing limits the length of a line, word or
-label. A tree that cannot be read costs its sentence alone, where the C program may end.
+Each line holds a tree. Words and brackets with a deleted label do not count. What follows ``-`` or
+``=`` in a bracket's label is cut off, and brackets over no word are left out. Two brackets are
+equal if start, end and (unless labels are ignored) label are. A bracket without a label around the
+whole sentence, as treebanks write it, does not count. Repeated brackets match as often as both
+trees have them. Lines, words and labels may have any length. A tree that cannot be read makes an
+error of its sentence; the C program may stop there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from attree.evaluation.parameters import COLLINS, Parameters, cut
 from attree.treebank.cleaning import policy
 from attree.treebank.sentence import Sentence, cut_label
 
-#: keyword → the attribute of :class:`Parameters` that it sets, and how many values it takes
+#: keyword → the attribute of :class:`Parameters` that it sets, and its number of values
 _KEYWORDS = {
     "LABELED": ("labelled", 1),
     "CUTOFF_LEN": ("cutoff", 1),
@@ -49,15 +49,15 @@ def read_parameters(path: str | Path) -> Parameters:
     """
     if str(path).lower() == "collins" and not Path(path).exists():
         return COLLINS
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for line, text in enumerate(lines(path, "parameter file"), 1):
         keyword, *values = text.split()[:3] or [""]
         if text.startswith("#") or len(text.strip()) < 3 or keyword == "DEBUG":
             continue
-        name, wanted = _KEYWORDS.get(keyword, ("", 1))
+        name, n_values = _KEYWORDS.get(keyword, ("", 1))
         code, problem, fix = "bad-parameter", "", None
-        if len(values) < wanted:
-            problem = f"{keyword} needs {wanted} values"
+        if len(values) < n_values:
+            problem = f"{keyword} needs {n_values} values"
         elif not name:
             code, problem = "unknown-name", f"unknown keyword {keyword}"
             fix = f"the keywords are {', '.join(_KEYWORDS)}"
@@ -66,15 +66,15 @@ def read_parameters(path: str | Path) -> Parameters:
         if problem:
             raise AttreeError(code, problem, file=path, line=line, fix=fix)
         if name in _NUMBERS:
-            found[name] = bool(int(values[0])) if name == "labelled" else int(values[0])
+            settings[name] = bool(int(values[0])) if name == "labelled" else int(values[0])
         else:
-            value = values[0] if wanted == 1 else tuple(values)
-            found[name] = found.get(name, frozenset()) | {value}
-    return Parameters(**found)
+            value = values[0] if n_values == 1 else tuple(values)
+            settings[name] = settings.get(name, frozenset()) | {value}
+    return Parameters(**settings)
 
 
 def lines(path: str | Path, what: str) -> Iterator[str]:
-    """Yield the lines of a text file or stream; bytes that are not UTF-8 pass through."""
+    """Yield the lines of a text file or stream; bytes that are not UTF-8 are kept."""
     with (
         opened(path, what=what, stream=True) as handle,
         io.TextIOWrapper(handle, "utf-8", "surrogateescape", newline="\n") as file,
@@ -95,23 +95,24 @@ _OPEN = re.compile(rf"\(([^{_SPACE}()]*)(?:[{_SPACE}]+([^{_SPACE}()]*))?")
 
 @dataclass(slots=True)
 class _Quote:
-    """A quotation mark: where it is among the words, and the brackets that are open there."""
+    """A quotation mark: its position among the words, and the brackets open there."""
 
     word: str
     tag: str
-    place: int
+    position: int
     brackets_before: int
     open: list[int]
 
 
 @dataclass(slots=True)
 class Bracketing:
-    """What EVALB sees of a tree.
+    """A tree as EVALB counts it.
 
     Attributes:
-        words: (word, tag) of those that count.
+        words: (word, tag) of the words that count.
         brackets: [start, end, label] in the order in which they open.
-        length: words of the sentence, deleted ones included but for ``delete_for_length``.
+        quotes: quotation marks that may be deleted from one tree only.
+        length: words of the sentence, without those of ``delete_for_length``.
     """
 
     words: list[tuple[str, str]] = field(default_factory=list)
@@ -125,7 +126,7 @@ class Bracketing:
         return [0, len(self.words), ""] in self.brackets
 
     def without(self, stays: Sequence[bool]) -> Bracketing:
-        """Return the tree without some of its words."""
+        """Return the tree with only the words for which ``stays`` is true."""
         new = list(itertools.accumulate(stays, initial=0))
         words = list(itertools.compress(self.words, stays))
         brackets = [[new[start], new[end], label] for start, end, label in self.brackets]
@@ -134,39 +135,39 @@ class Bracketing:
     def put_back(self, which: int) -> None:
         """Make a deleted quotation mark a word again."""
         quote = self.quotes[which]
-        self.words.insert(quote.place, (quote.word, quote.tag))
+        self.words.insert(quote.position, (quote.word, quote.tag))
         for bracket in self.brackets[quote.brackets_before :]:
             bracket[0] += 1
             bracket[1] += 1
         for number in quote.open:
             self.brackets[number][1] += 1
         for later in self.quotes[which:]:
-            later.place += 1
+            later.position += 1
 
 
 def read_tree(line: str, parameters: Parameters) -> Bracketing:
-    """Read a tree, or several, of one line.
+    """Read the tree or trees of one line.
 
     Raises:
-        ValueError: its brackets are unbalanced, or a word stands outside a bracket of its own.
+        ValueError: brackets are unbalanced, or a word has no bracket of its own.
     """
-    tree, open_brackets, at = Bracketing(), list[int](), 0
-    while at < len(line):
-        if line[at] in _SPACE:
-            at += 1
-        elif line[at] == ")":
+    tree, open_brackets, position = Bracketing(), list[int](), 0
+    while position < len(line):
+        if line[position] in _SPACE:
+            position += 1
+        elif line[position] == ")":
             if not open_brackets:
                 raise ValueError("a bracket closes that was not opened")
             tree.brackets[open_brackets.pop()][1] = len(tree.words)
-            at += 1
-        elif found := _OPEN.match(line, at):
-            label, word = found.groups()
-            if word is not None and line.startswith(")", found.end()):
-                at = found.end() + 1
+            position += 1
+        elif match := _OPEN.match(line, position):
+            label, word = match.groups()
+            if word is not None and line.startswith(")", match.end()):
+                position = match.end() + 1
                 tree.length += label not in parameters.delete_for_length
                 if label in parameters.quotes and word in _QUOTES:
-                    here = len(tree.words), len(tree.brackets)
-                    tree.quotes.append(_Quote(word, label, *here, list(open_brackets)))
+                    counts = len(tree.words), len(tree.brackets)
+                    tree.quotes.append(_Quote(word, label, *counts, list(open_brackets)))
                 if label not in parameters.delete:
                     tree.words.append((word, label))
                 continue
@@ -174,9 +175,9 @@ def read_tree(line: str, parameters: Parameters) -> Bracketing:
                 raise ValueError(f"more than two elements in the bracket of {label} {word}")
             open_brackets.append(len(tree.brackets))
             tree.brackets.append([len(tree.words), -1, label])
-            at = found.end(1)
+            position = match.end(1)
         else:
-            raise ValueError(f"{line[at:].split()[0]} stands outside a bracket of its own")
+            raise ValueError(f"{line[position:].split()[0]} stands outside a bracket of its own")
     if open_brackets:
         raise ValueError("a bracket is not closed")
     return tree
@@ -184,9 +185,9 @@ def read_tree(line: str, parameters: Parameters) -> Bracketing:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A sentence's counts, as in a row of EVALB; 0 but for ``length``, ``words`` if not scored.
+    """The counts of a row of EVALB; all but ``length`` and ``words`` are 0 if not scored.
 
-    ``outer`` says of the gold tree and of the other whether an unlabelled bracket was around it.
+    ``outer`` tells whether the gold tree and the test tree had an outer bracket without a label.
     """
 
     length: int
@@ -207,7 +208,7 @@ class Result:
 
 
 def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Result:
-    """Score a tree; deleted quotation marks are put back where that makes both of one length."""
+    """Score a tree; put deleted quotation marks back if the trees differ in length."""
     if not test.words:
         return Result(gold.length, SKIPPED, words=len(gold.words))
     if len(gold.words) != len(test.words):
@@ -220,13 +221,13 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
         if not parameters.same_word(word, other):
             problem = f"Words unmatch ({word}|{other})"
             return Result(gold.length, ERROR, words=len(pairs), problem=problem)
-    right, found = _counted(gold, parameters), _counted(test, parameters)
+    gold_brackets, test_brackets = _brackets_of(gold, parameters), _brackets_of(test, parameters)
     return Result(
         gold.length,
-        matched=_matched(right, found, parameters),
-        gold=len(right),
-        test=len(found),
-        crossing=sum(any(_cross(span, other) for other in right) for span in found),
+        matched=_count_equal(gold_brackets, test_brackets, parameters),
+        gold=len(gold_brackets),
+        test=len(test_brackets),
+        crossing=sum(any(_cross(span, other) for other in gold_brackets) for span in test_brackets),
         words=len(pairs),
         tags=sum(parameters.same_label(tag, other) for (_, tag), (_, other) in pairs),
         outer=(gold.outer, test.outer),
@@ -234,42 +235,42 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
 
 
 def _mend_quotes(gold: Bracketing, test: Bracketing, parameters: Parameters) -> None:
-    for i, there in enumerate(test.quotes):
-        place = there.place  # the others are compared with where it was
-        for j, here in enumerate(gold.quotes):
-            deleted = here.tag in parameters.delete
-            if here.place != place or deleted == (there.tag in parameters.delete):
+    for i, quote in enumerate(test.quotes):
+        position = quote.position  # the others are compared with where it was
+        for j, other in enumerate(gold.quotes):
+            deleted = other.tag in parameters.delete
+            if other.position != position or deleted == (quote.tag in parameters.delete):
                 continue
             gold.put_back(j) if deleted else test.put_back(i)
 
 
-def _counted(tree: Bracketing, parameters: Parameters) -> list[_Bracket]:
-    """Return the brackets that count, their labels without functions."""
+def _brackets_of(tree: Bracketing, parameters: Parameters) -> list[_Bracket]:
+    """Return the brackets that count, with functions cut from their labels."""
     around = [0, len(tree.words), ""]
     brackets = [
         (start, end, cut(x)) for start, end, x in tree.brackets if [start, end, x] != around
     ]
-    return [one for one in brackets if one[0] != one[1] and not parameters.deletes(one[2])]
+    return [b for b in brackets if b[0] != b[1] and not parameters.deletes(b[2])]
 
 
-def _matched(gold: Iterable[_Bracket], test: Iterable[_Bracket], parameters: Parameters) -> int:
+def _count_equal(gold: Iterable[_Bracket], test: Iterable[_Bracket], parameters: Parameters) -> int:
     labels: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for start, end, label in test:
         labels[start, end].append(label)
     count = 0
     for start, end, label in gold:
-        left = labels[start, end]
-        for place, other in enumerate(left):
+        remaining = labels[start, end]
+        for index, other in enumerate(remaining):
             if not parameters.labelled or parameters.same_label(label, other):
-                del left[place]
+                del remaining[index]
                 count += 1
                 break
     return count
 
 
-def _cross(one: _Bracket, other: _Bracket) -> bool:
+def _cross(a: _Bracket, b: _Bracket) -> bool:
     """Tell whether two brackets overlap and neither is inside the other."""
-    return one[0] < other[0] < one[1] < other[1] or other[0] < one[0] < other[1] < one[1]
+    return a[0] < b[0] < a[1] < b[1] or b[0] < a[0] < b[1] < a[1]
 
 
 def results(
@@ -283,15 +284,15 @@ def results(
 
     Args:
         gold, test: the files.
-        parameters: what does not count.
+        parameters: settings of EVALB.
         punctuation: a policy of :data:`attree.treebank.cleaning.POLICIES`. The words that it
-            removes from a gold tree are removed from both, whatever their tags in the other; of the
-            deleted labels of ``parameters`` only those of brackets and of traces count then.
+            removes from a gold tree are removed from both trees, whatever their tags in the other.
+            ``parameters`` then deletes brackets and traces, but no other words.
 
     Raises:
-        AttreeError: a file that is not there, or an unknown policy.
+        AttreeError: a file is missing, or the policy is unknown.
     """
-    both = itertools.zip_longest(
+    line_pairs = itertools.zip_longest(
         (line for file in gold for line in lines(file, "gold file")),
         (line for file in test for line in lines(file, "file of trees")),
     )
@@ -299,7 +300,7 @@ def results(
     if punctuation is not None:
         keep = policy(punctuation)
         how = replace(parameters, delete=frozenset({"-NONE-"}), quotes=frozenset())
-    for pair in both:
+    for pair in line_pairs:
         if None in pair:
             longer = "test" if pair[0] is None else "gold"
             problem = f"Number of lines unmatch (too many lines in {longer} file)"
@@ -313,14 +314,14 @@ def results(
             side, length = ("test", trees[0].length) if trees else ("gold", 0)
             yield Result(length, ERROR, problem=f"{error} ({side})")
             continue
-        right, found = trees
-        if keep is not None and len(right.words) == len(found.words):
-            # the words of a gold tree, with their tags, as treebank readers give them to policies
-            words = tuple(unescape(word) for word, _ in right.words)
-            tags = tuple(cut_label(tag) for _, tag in right.words)
+        gold_tree, test_tree = trees
+        if keep is not None and len(gold_tree.words) == len(test_tree.words):
+            # policies take words and tags as the treebank readers give them
+            words = tuple(unescape(word) for word, _ in gold_tree.words)
+            tags = tuple(cut_label(tag) for _, tag in gold_tree.words)
             stays = keep(Sentence(words, tags, (), "", 0))
-            right, found = right.without(stays), found.without(stays)
-        yield compare(right, found, parameters)
+            gold_tree, test_tree = gold_tree.without(stays), test_tree.without(stays)
+        yield compare(gold_tree, test_tree, parameters)
 
 
 _LINE = "=" * 76
@@ -332,14 +333,14 @@ _HEAD = (
 
 
 class Release(NamedTuple):
-    """How a release of EVALB prints totals.
+    """The output format of a release of EVALB.
 
     Attributes:
-        total: the line of totals; the older releases end it with the number of sentences without
-            crossing brackets, by mistake.
-        counts_crossings: whether it ends with the number of crossing brackets.
+        total: format of the line of totals.
+        counts_crossings: whether that line ends with the number of crossing brackets; older
+            releases end it, by mistake, with the number of sentences without crossing brackets.
         f_measure: whether the summary has F.
-        words_of_failed: whether rows of sentences that are not scored have their number of words.
+        words_of_failed: whether rows that are not scored show the number of words.
     """
 
     total: str
@@ -348,7 +349,7 @@ class Release(NamedTuple):
     words_of_failed: bool = False
 
 
-#: year → release; the last one is what most papers used
+#: year → release; most papers used the last
 RELEASES = {
     "1997": Release(
         " %6d    %3d  %3d    %3d", counts_crossings=False, f_measure=False, words_of_failed=True
@@ -359,7 +360,7 @@ RELEASES = {
 
 
 def _sums(rows: Sequence[Result]) -> dict[str, int]:
-    """Return sums over scored sentences, and how many sentences there are of each kind."""
+    """Return sums over scored sentences, and the number of sentences of each kind."""
     scored = [row for row in rows if row.status == OK]
     names = ("matched", "gold", "test", "crossing", "words", "tags", "complete")
     return {
@@ -373,7 +374,7 @@ def _sums(rows: Sequence[Result]) -> dict[str, int]:
 def report(
     results: Iterable[Result], parameters: Parameters, release: str = "2008"
 ) -> Iterator[tuple[str, bool]]:
-    """Yield EVALB's lines, and whether each is an error, which EVALB writes to standard error.
+    """Yield EVALB's lines, each with whether it is an error, which belongs on standard error.
 
     Raises:
         AttreeError: more errors than the parameters allow.
@@ -389,15 +390,15 @@ def report(
                 problem = f"more than {parameters.max_errors} errors"
                 raise AttreeError("too-many-errors", problem, fix=fix)
         if result.length < 0:
-            break  # one file is longer: no sentence
+            break  # one file is longer: this is no sentence
         yield _row(number, result, style), False
         rows.append(result)
-    right, found = (sum(one.outer[side] for one in rows) for side in (0, 1))
-    if right != found:
-        problem = f"an outer bracket without a label: {right:,} gold trees, {found:,} others"
+    of_gold, of_test = (sum(row.outer[side] for row in rows) for side in (0, 1))
+    if of_gold != of_test:
+        problem = f"an outer bracket without a label: {of_gold:,} gold trees, {of_test:,} others"
         yield f"{problem}; it counts nowhere", True
     yield from ((line, False) for line in (_LINE, _totals(rows, style), "=== Summary ==="))
-    short = [one for one in rows if one.length <= parameters.cutoff]
+    short = [row for row in rows if row.length <= parameters.cutoff]
     for title, part in (("All", rows), (f"len<={parameters.cutoff}", short)):
         yield from ((line, False) for line in ("", f"-- {title} --", *_summary(part, style)))
 
@@ -427,7 +428,7 @@ def _summary(rows: Sequence[Result], style: Release) -> Iterator[str]:
     total, status = _sums(rows), Counter(row.status for row in rows)
     recall = _percent(total["matched"], total["gold"])
     precision = _percent(total["matched"], total["test"])
-    both = recall + precision
+    total_share = recall + precision
     numbers = {
         "Number of sentence": len(rows),
         "Number of Error sentence": status[ERROR],
@@ -435,7 +436,7 @@ def _summary(rows: Sequence[Result], style: Release) -> Iterator[str]:
         "Number of Valid sentence": total["valid"],
         "Bracketing Recall": recall,
         "Bracketing Precision": precision,
-        "Bracketing FMeasure": 2 * precision * recall / both if both else math.nan,
+        "Bracketing FMeasure": 2 * precision * recall / total_share if total_share else math.nan,
         "Complete match": _percent(total["complete"], total["valid"]),
         "Average crossing": _percent(total["crossing"], total["valid"]) / 100,
         "No crossing": _percent(total["none_crosses"], total["valid"]),

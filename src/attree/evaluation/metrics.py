@@ -31,7 +31,7 @@ class Scored:
         gold, predicted, matched: int64, distinct spans with the whole sentence; 0 where not scored.
         sentence_f1: float64, of 1; NaN where the sentence does not count.
         counts: the sums.
-        confusion: which labels equal spans have; None where one side has no label of the other.
+        confusion: gold and predicted labels of equal spans; None where no label is shared.
         labelled: int64 (sentences, 3), labelled brackets in both, in gold, in predicted, 0 where
             not scored; None where there is no confusion.
     """
@@ -55,10 +55,10 @@ def sentence_f1(
     *,
     profile: str = "default",
 ) -> NDArray[np.float64]:
-    """Return each sentence's F1 (of 1) from its counts *with* the whole sentence, left out here.
+    """Return each sentence's F1 (0 to 1) without the whole sentence, which the counts include.
 
-    Nothing but the whole sentence on both sides scores 1 (so does every sentence of two words), on
-    one side alone 0. Counts of 0 are sentences of one word: NaN, or 1 in the ``prpn`` profile,
+    If neither tree has another span, F1 is 1 (as in every sentence of two words); if only one has,
+    it is 0. A count of 0 means a sentence of one word: F1 is NaN, or 1 in the ``prpn`` profile,
     which adds PRPN's 1e-8 to every denominator.
     """
     check_name(profile, PROFILES, f"unknown profile {profile!r}")
@@ -73,12 +73,12 @@ def sentence_f1(
 
 
 def gold_spans(gold: Parses) -> DistinctSpans:
-    """Return the distinct spans of gold trees, once for many predictions against them."""
+    """Return the distinct spans of gold trees, to be compared with many predictions."""
     return distinct_spans(gold.trees, sentences=gold.sentence, what="the gold tree")
 
 
 def count_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Counts:
-    """Score several parsers against the same gold trees at once (every head of an encoder).
+    """Score several parsers against the same gold trees at once, such as all heads of an encoder.
 
     Args:
         gold: from :func:`gold_spans`.
@@ -87,23 +87,22 @@ def count_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Co
         trees_each: the number of parsers.
 
     Returns:
-        what unlabelled F1 is made of, arrays of one entry a parser; counts of parts of the
-        sentences add up.
+        the counts of unlabelled F1, arrays with one entry per parser.
     """
-    guesses = distinct_spans(predicted, what="the predicted tree")
+    predicted_spans = distinct_spans(predicted, what="the predicted tree")
     shape = (-1, trees_each)
-    shared = matched(gold, guesses, trees_each).reshape(shape)
-    guessed = guesses.counts.reshape(shape)
-    right = np.repeat(gold.counts, trees_each).reshape(shape)
-    each = sentence_f1(right, guessed, shared)
-    counted = ~np.isnan(each)
+    shared = matched(gold, predicted_spans, trees_each).reshape(shape)
+    predicted_counts = predicted_spans.counts.reshape(shape)
+    gold_counts = np.repeat(gold.counts, trees_each).reshape(shape)
+    f1 = sentence_f1(gold_counts, predicted_counts, shared)
+    counted = ~np.isnan(f1)
     return Counts(
         sentences=np.full(trees_each, gold.n_words.size),
         scored=counted.sum(axis=0),
-        gold=right.sum(axis=0),
-        predicted=guessed.sum(axis=0),
+        gold=gold_counts.sum(axis=0),
+        predicted=predicted_counts.sum(axis=0),
         matched=shared.sum(axis=0),
-        sentence_f1_sum=np.where(counted, each, 0.0).sum(axis=0),
+        sentence_f1_sum=np.where(counted, f1, 0.0).sum(axis=0),
         sentence_f1_count=counted.sum(axis=0),
     )
 
@@ -120,31 +119,31 @@ def score(
 
     Args:
         gold: the gold trees of every sentence.
-        parses: the predicted ones of the same sentences; ``skipped`` ones are counted, not scored.
+        parses: predicted trees of the same sentences; ``skipped`` ones are counted, not scored.
         profile: ``default`` or ``prpn`` (see :data:`attree.evaluation.PROFILES`).
-        labels: the labels whose recall is wanted.
+        labels: labels whose recall is computed.
         max_words: score only sentences of at most this many words.
 
     Raises:
-        AttreeError: a sentence is in one of them only or has other words in it, or a span reaches
-            outside its sentence. No sentence is ever dropped.
+        AttreeError: gold and parses differ in their sentences or words, or a span reaches outside
+            its sentence. No sentence is ever dropped.
     """
     check_same_sentences(gold, parses)
     if max_words is not None:
         rows = np.flatnonzero(gold.n_words <= max_words)
         gold, parses = gold.take(rows), parses.take(rows)
-    right = gold_spans(gold)
-    guessed = distinct_spans(parses.trees, sentences=parses.sentence, what="the parse")
+    in_gold = gold_spans(gold)
+    predicted = distinct_spans(parses.trees, sentences=parses.sentence, what="the parse")
     has_tree = (parses.status != SKIPPED) & (parses.n_words > 1)
     gold_count, predicted_count, shared = (
         np.where(has_tree, count, 0)
-        for count in (right.counts, guessed.counts, matched(right, guessed))
+        for count in (in_gold.counts, predicted.counts, matched(in_gold, predicted))
     )
-    each = sentence_f1(gold_count, predicted_count, shared, profile=profile)
-    each[parses.status == SKIPPED] = np.nan
-    recalls = label_recall(gold.trees, guessed, has_tree, labels)
+    f1 = sentence_f1(gold_count, predicted_count, shared, profile=profile)
+    f1[parses.status == SKIPPED] = np.nan
+    recalls = label_recall(gold.trees, predicted, has_tree, labels)
     labelled, confusion, brackets = _labelled(gold, parses)
-    counts = _summed(parses, gold_count, predicted_count, shared, each)
+    counts = _sum_counts(parses, gold_count, predicted_count, shared, f1)
     return Scored(
         parses.sentence,
         parses.n_words,
@@ -152,7 +151,7 @@ def score(
         gold_count,
         predicted_count,
         shared,
-        each,
+        f1,
         replace(counts, labels=recalls, **labelled, **_tagged(gold, parses)),
         confusion,
         brackets,
@@ -162,45 +161,45 @@ def score(
 def _labelled(
     gold: Parses, parses: Parses
 ) -> tuple[dict[str, int], Confusion | None, NDArray[np.int64] | None]:
-    """Count labelled brackets; nothing where one side has no label that the other has."""
+    """Count labelled brackets; return no counts where the two sides share no label."""
     trees = gold.trees, parses.trees
     if not _shared(*((side.labels, side.label_names) for side in trees)):
         return {}, None, None
-    there = np.flatnonzero(parses.status != SKIPPED)
-    if there.size < len(gold.trees):
-        trees = gold.trees.take(there), parses.trees.take(there)
+    parsed = np.flatnonzero(parses.status != SKIPPED)
+    if parsed.size < len(gold.trees):
+        trees = gold.trees.take(parsed), parses.trees.take(parsed)
     confusion, rows = label_confusion(*trees)
-    both, right, found = rows.sum(axis=0).tolist()
+    matched, in_gold, predicted = rows.sum(axis=0).tolist()
     exact = (rows == rows[:, :1]).all(axis=1)
     counts = {
-        "labelled_gold": right,
-        "labelled_predicted": found,
-        "labelled_matched": both,
-        "labelled_trees": int(there.size),
+        "labelled_gold": in_gold,
+        "labelled_predicted": predicted,
+        "labelled_matched": matched,
+        "labelled_trees": int(parsed.size),
         "labelled_exact": int(exact.sum()),
     }
-    each = np.zeros((len(parses), 3), np.int64)
-    each[there] = rows
-    return counts, confusion, each
+    tree_counts = np.zeros((len(parses), 3), np.int64)
+    tree_counts[parsed] = rows
+    return counts, confusion, tree_counts
 
 
 def _tagged(gold: Parses, parses: Parses) -> dict[str, int]:
-    """Count words and right tags; nothing where one side has no tag that the other has."""
+    """Count words and right tags; return no counts where the two sides share no tag."""
     trees = gold.trees, parses.trees
     if not _shared(*((side.tags, side.tag_names) for side in trees)):
         return {}
-    there = np.repeat((parses.status != SKIPPED) & (parses.n_words > 1), parses.n_words)
-    right, found = (np.array(side.tag_of_each())[there] for side in trees)
-    return {"tagged_words": right.size, "tagged_right": int((right == found).sum())}
+    parsed = np.repeat((parses.status != SKIPPED) & (parses.n_words > 1), parses.n_words)
+    gold_tags, tags = (np.array(side.tag_of_each())[parsed] for side in trees)
+    return {"tagged_words": gold_tags.size, "tagged_right": int((gold_tags == tags).sum())}
 
 
 def _shared(*sides: tuple[NDArray[np.int32] | None, tuple[str, ...]]) -> set[str]:
-    """Return the names that are used on every side, dummies aside."""
-    used = []
+    """Return the names that all sides use, except dummies."""
+    used_names = []
     for codes, names in sides:
-        there = () if codes is None else np.flatnonzero(np.bincount(codes))
-        used.append({names[code] for code in there} - {NO_LABEL})
-    return set.intersection(*used)
+        used_codes = () if codes is None else np.flatnonzero(np.bincount(codes))
+        used_names.append({names[code] for code in used_codes} - {NO_LABEL})
+    return set.intersection(*used_names)
 
 
 def upper_bound(
@@ -210,27 +209,27 @@ def upper_bound(
     labels: Iterable[str] = DEFAULT_LABELS,
     max_words: int | None = None,
 ) -> Counts:
-    """Return the counts of binary trees that hold every gold span: no binary tree does better.
+    """Return the counts of binary trees with every gold span, the best that binary trees can do.
 
     Raises:
-        AttreeError: the spans of a gold tree cross, so that no tree holds them.
+        AttreeError: the spans of a gold tree cross, so that no tree has them all.
     """
     if max_words is not None:
         gold = gold.take(np.flatnonzero(gold.n_words <= max_words))
-    right = gold_spans(gold)
-    if (crossing := first_crossing(right)) >= 0:
+    spans = gold_spans(gold)
+    if (crossing := first_crossing(spans)) >= 0:
         raise AttreeError(
             "crossing-spans",
             f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross",
             fix="read the treebank with a format that makes its trees continuous",
         )
     binary = np.maximum(gold.n_words - 1, 0)
-    each = sentence_f1(right.counts, binary, right.counts, profile=profile)
-    counts = _summed(gold, right.counts, binary, right.counts, each)
-    return replace(counts, labels=label_recall(gold.trees, right, gold.n_words > 1, labels))
+    f1 = sentence_f1(spans.counts, binary, spans.counts, profile=profile)
+    counts = _sum_counts(gold, spans.counts, binary, spans.counts, f1)
+    return replace(counts, labels=label_recall(gold.trees, spans, gold.n_words > 1, labels))
 
 
-def _summed(
+def _sum_counts(
     parses: Parses,
     gold: NDArray[np.int64],
     predicted: NDArray[np.int64],
@@ -253,21 +252,21 @@ def _summed(
 
 
 def check_same_sentences(gold: Parses, parses: Parses) -> None:
-    """Check that both have the same sentences, once each, and as many words in each.
+    """Check that both have the same sentences, each once and with the same number of words.
 
     Raises:
-        AttreeError: they do not; the line names the first sentence at fault.
+        AttreeError: they do not; the message names the first sentence at fault.
     """
     fix = "score the parses with the sentence table they were made from"
-    for parts, others, which in ((gold, parses, "parses"), (parses, gold, "gold trees")):
+    for parts, others, name in ((gold, parses, "parses"), (parses, gold, "gold trees")):
         missing = np.setdiff1d(parts.sentence, others.sentence)
         if missing.size:
             more = f" (nor have {missing.size - 1} others)" if missing.size > 1 else ""
-            problem = f"sentence {missing[0]} has no row among the {which}{more}"
+            problem = f"sentence {missing[0]} has no row among the {name}{more}"
             raise AttreeError("other-sentences", problem, fix=fix)
     if gold.sentence.size != parses.sentence.size:
-        both = np.concatenate([gold.sentence, parses.sentence])
-        numbers, times = np.unique(both, return_counts=True)
+        sentences = np.concatenate([gold.sentence, parses.sentence])
+        numbers, times = np.unique(sentences, return_counts=True)
         problem = f"sentence {numbers[times > 2][0]} has more than one row"
         raise AttreeError("sentence-twice", problem)
     unequal = np.flatnonzero(gold.n_words != parses.n_words)

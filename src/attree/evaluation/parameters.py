@@ -1,4 +1,4 @@
-"""What EVALB's parameter files set: labels and words that count as equal, or not at all."""
+"""The settings of EVALB's parameter files: labels and words to equate or to leave out."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a parameter file (``.prm``) sets; without one EVALB deletes nothing.
+    """The settings of a parameter file (``.prm``); without one EVALB deletes nothing.
 
     Attributes:
         labelled: whether labels must be the same.
-        cutoff: the summary is given again for sentences of at most this many words.
-        max_errors: more errors than these end the run.
+        cutoff: a second summary covers sentences of at most this many words.
+        max_errors: more errors than this end the run.
         delete: labels of brackets, and tags of words, that do not count.
-        delete_for_length: tags of words that do not count as words of the sentence.
-        quotes: tags that one tree may give a quotation mark that is deleted from the other.
+        delete_for_length: tags of words that do not count in the sentence's length.
+        quotes: tags of quotation marks that may be deleted from one tree only.
         same_labels, same_words: pairs that count as equal.
     """
 
@@ -29,20 +29,20 @@ class Parameters:
     same_labels: frozenset[tuple[str, str]] = frozenset()
     same_words: frozenset[tuple[str, str]] = frozenset()
 
-    def same_label(self, one: str, other: str) -> bool:
+    def same_label(self, tag: str, other: str) -> bool:
         """Tell whether two labels or tags count as equal."""
-        return one == other or (one, other) in self.same_labels or (other, one) in self.same_labels
+        return tag == other or (tag, other) in self.same_labels or (other, tag) in self.same_labels
 
-    def same_word(self, one: str, other: str) -> bool:
+    def same_word(self, word: str, other: str) -> bool:
         """Tell whether two words count as equal."""
-        return one == other or (one, other) in self.same_words or (other, one) in self.same_words
+        return word == other or (word, other) in self.same_words or (other, word) in self.same_words
 
     def deletes(self, label: str) -> bool:
         """Tell whether brackets with this label do not count."""
-        return any(self.same_label(label, one) for one in self.delete)
+        return any(self.same_label(label, deleted) for deleted in self.delete)
 
 
-#: What is customary for the Penn Treebank, on trees whose words are already chosen.
+#: The usual parameters for the Penn Treebank, for trees whose punctuation is removed already.
 COLLINS = Parameters(
     delete=frozenset({"TOP", "S1", "ROOT", "VROOT", "-NONE-", ",", ":", "``", "''", "."}),
     delete_for_length=frozenset({"-NONE-"}),

@@ -1,4 +1,4 @@
-"""Trees of any parsers beside gold ones: F1 side by side, intervals, and p of every difference.
+"""Compare the trees of several parsers with gold trees: F1, intervals, p values of differences.
 
 ``attree evaluate`` and :meth:`attree.Parser.evaluate` both end here.
 """
@@ -37,27 +37,27 @@ if TYPE_CHECKING:
 
     from attree.trees.tree import Tree
 
-#: Trees that stand beside every parser.
+#: The baselines shown beside every parser.
 BASELINES = ("right_branching", "left_branching", "balanced")
-#: The scores that have intervals and p values → what tables call them.
+#: score with intervals and p values → its heading in tables
 TESTED = {name: METRICS[name].heading for name in ("corpus_f1", "labelled_f1")}
 RESAMPLES = 2000
 _PLAIN = ("corpus_f1_no_root", "sentence_f1")
-#: The share of a system's spans whose label no gold tree has, from which on that is told.
+#: A note names a system if more than this share of its spans has labels that no gold tree has.
 _OTHER_LABELS = 0.2
 _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Gold trees to score by.
+    """Gold trees to score with.
 
     Attributes:
-        sentences: cleaned.
+        sentences: the cleaned sentences.
         parses: their trees.
         punctuation: the policy by which words were removed.
-        refused: a line for each sentence that was not read.
-        whole: the words of the sentences before words were removed; None where none were.
+        refused: one line for each sentence that could not be read.
+        whole: words of the sentences before any were removed; None where none were removed.
     """
 
     sentences: list[Sentence]
@@ -68,14 +68,14 @@ class Gold:
 
     @classmethod
     def read(cls, paths: Sequence[Path], settings: SplitSettings) -> Gold:
-        """Read treebanks or sentence tables: a file, a pattern or a folder each.
+        """Read treebanks or sentence tables, each a file, a pattern or a folder.
 
         Raises:
             AttreeError: see :meth:`attree.treebank.given.Treebank.read_all`.
         """
-        found = Treebank.read_all(paths, settings)
-        gold = cls.of_table(found.table, found.punctuation, found.refused)
-        if found.punctuation == "keep" or any(map(is_table, paths)):
+        treebank = Treebank.read_all(paths, settings)
+        gold = cls.of_table(treebank.table, treebank.punctuation, treebank.refused)
+        if treebank.punctuation == "keep" or any(map(is_table, paths)):
             return gold
         whole = Treebank.read_all(paths, replace(settings, punctuation="keep"))
         return replace(gold, whole=whole.table["words"].to_pylist())
@@ -84,19 +84,19 @@ class Gold:
     def of_table(
         cls, table: pa.Table, punctuation: str = "keep", refused: Sequence[str] = ()
     ) -> Gold:
-        """Take the sentences of a table (``schemas.SENTENCES_SCHEMA``)."""
+        """Make gold trees of a sentence table (``schemas.SENTENCES_SCHEMA``)."""
         sentences = list(from_table(table))
         return cls(sentences, Parses.gold(to_table(sentences)), punctuation, list(refused))
 
     @classmethod
     def of(cls, trees: Iterable[Tree]) -> Gold:
-        """Take trees as they are."""
+        """Make gold trees of trees as they are."""
         sentences = [
-            sentence_of(one.words, one.spans, one.labels, one.tags, ("trees", number))
-            for number, one in enumerate(trees, start=1)
+            sentence_of(tree.words, tree.spans, tree.labels, tree.tags, ("trees", number))
+            for number, tree in enumerate(trees, start=1)
         ]
         if not sentences:
-            raise AttreeError("no-trees", "there are no trees to score by", fix="give some")
+            raise AttreeError("no-trees", "there are no gold trees", fix="give at least one")
         return cls.of_table(to_table(sentences))
 
     def take(self, rows: Sequence[int]) -> Gold:
@@ -112,23 +112,23 @@ def sentence_of(
     tags: Sequence[str] | None,
     where: tuple[str, int],
 ) -> Sentence:
-    """Make a sentence of a tree that somebody's parser gave; ``where``: its file and line."""
+    """Make a sentence of a predicted tree; ``where`` is its file and line."""
     words, spans = tuple(words), list(spans)
-    named = zip(spans, labels or [""] * len(spans), strict=True)
-    labelled = tuple((start, end, label) for (start, end), label in named)
+    pairs = zip(spans, labels or [""] * len(spans), strict=True)
+    labelled = tuple((start, end, label) for (start, end), label in pairs)
     return Sentence(words, tuple(tags or [""] * len(words)), labelled, *where)
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What one parser makes of the gold sentences.
+    """One parser's trees of the gold sentences.
 
     Attributes:
-        name: what tables call it.
-        runs: its trees, of each draw of training trees; ``skipped`` where there is none.
-        refused: a line for each sentence that has no partner.
-        where: place of a sentence → file and line of its tree, where it is of a file.
-        trees: how many it was trained on for this; it is compared with others of as many.
+        name: its name in tables.
+        runs: its trees, one run per draw of training trees; ``skipped`` where a tree is missing.
+        refused: one line for each sentence without a partner.
+        where: position of a sentence → file and line of its tree, if it was read from a file.
+        trees: number of training trees; only systems with equal numbers are compared.
     """
 
     name: str
@@ -144,19 +144,19 @@ class System:
         """Pair trees with gold sentences by their words.
 
         Raises:
-            AttreeError: none has the words of a gold sentence.
+            AttreeError: no tree has the words of a gold sentence.
         """
         refused: list[str] = []
-        found = dict(paired(gold.sentences, read, refused))
-        if not found:
+        pairs = dict(paired(gold.sentences, read, refused))
+        if not pairs:
             first = f" (first: {refused[0]})" if refused else ""
             raise AttreeError(
                 "other-sentences",
                 f"{name}: no sentence has the words of a gold sentence{first}",
                 fix="check that it is of the same sentences",
             )
-        parses = as_parses(gold.sentences, found, labelled=labelled, tagged=tagged)
-        where = {row: f"{one.file}:{one.line}" for row, one in found.items()}
+        parses = as_parses(gold.sentences, pairs, labelled=labelled, tagged=tagged)
+        where = {row: f"{sentence.file}:{sentence.line}" for row, sentence in pairs.items()}
         return cls(name, [parses], refused, where)
 
 
@@ -165,13 +165,13 @@ class SystemScores:
     """The scores of one system.
 
     Attributes:
-        name: of it.
+        name: its name in tables.
         runs: counts of each run.
-        scored: each sentence's, of the first run.
-        missing: gold sentences without a tree.
-        wrong: of the first run, F1 with missing sentences counted as wrong: metric → percent.
-        intervals: of a single run, metric → 95 % interval.
-        parts: of a single run, metric → numerator and denominator of each sentence's share in it.
+        scored: scores of each sentence in the first run.
+        missing: number of gold sentences without a tree.
+        wrong: metric → F1 of the first run in percent, missing sentences counted as wrong.
+        intervals: metric → 95 % interval; empty where there are several runs.
+        parts: metric → float64 (sentences, 2), numerators and denominators; empty likewise.
         trees: see :class:`System`.
     """
 
@@ -185,22 +185,22 @@ class SystemScores:
     trees: int = 0
 
     def mean(self, metric: str) -> float | None:
-        """Return a score in percent, of several runs the mean."""
+        """Return a score in percent, averaged over the runs."""
         values = [getattr(counts, metric) for counts in self.runs]
         return None if None in values else statistics.fmean(values)
 
 
 class Evaluation:
-    """Systems, baselines and the binary ceiling, scored by the same gold trees; print shows it.
+    """Scores of systems, baselines and the binary ceiling on the same gold trees; can be printed.
 
     Args:
-        gold: the trees.
-        systems: at least one.
+        gold: the gold trees.
+        systems: at least one system.
         max_words: score only sentences of at most this many words.
-        notes: sentences that stand below the table.
+        notes: further sentences for the note below the table.
 
     Attributes:
-        rows: of the systems.
+        rows: scores of the systems.
     """
 
     def __init__(
@@ -248,13 +248,13 @@ class Evaluation:
         )
 
     def _with_missing_wrong(self, scored: Scored) -> dict[str, float | None]:
-        """Return F1 in percent, the gold spans of sentences without a tree among those to find."""
+        """Return F1 in percent, with the gold spans of missing trees counted as missed."""
         gold, counts = self.gold.parses, scored.counts
         missing = scored.sentence[scored.status == SKIPPED]
         lost = gold.take(np.flatnonzero(np.isin(gold.sentence, missing)))
-        # a tree scored by itself has as many spans and labelled brackets as it has
-        own = score(lost, lost).counts
-        whole = counts + Counts(gold=own.gold, labelled_gold=own.labelled_gold)
+        # scoring gold trees against themselves counts their spans and brackets
+        lost_counts = score(lost, lost).counts
+        whole = counts + Counts(gold=lost_counts.gold, labelled_gold=lost_counts.labelled_gold)
         shown = [
             name for name in TESTED if getattr(counts, name) is not None or name == "corpus_f1"
         ]
@@ -269,7 +269,7 @@ class Evaluation:
         yield SystemScores("binary ceiling", [ceiling])
 
     def tables(self) -> list[Table]:
-        """Return the tables that people read: scores, and where there are several, every pair."""
+        """Return the tables to print: scores, and if there are several systems, every pair."""
         rows = [*self.rows, *self.baselines()]
         shown = [name for name in TESTED if any(row.mean(name) is not None for row in self.rows)]
         with_interval = any(row.intervals for row in self.rows)
@@ -285,8 +285,8 @@ class Evaluation:
                 columns.append(("missing wrong", wrong))
         headings, cells = zip(*columns, strict=True)
         note = " ".join(self._remarks(shown, with_interval))
-        whole = Table("F1", headings, list(map(list, zip(*cells, strict=True))), note)
-        return [whole, *self._pairs()]
+        main = Table("F1", headings, list(map(list, zip(*cells, strict=True))), note)
+        return [main, *self._pairs()]
 
     def _remarks(self, shown: Sequence[str], with_interval: bool) -> Iterator[str]:
         policy, scored = self.gold.punctuation, self.rows[0].runs[0].sentences
@@ -311,12 +311,12 @@ class Evaluation:
         yield from self._notes
 
     def _other_labels(self) -> Iterator[str]:
-        """Name the systems many of whose labels no gold tree has: they can't be right."""
-        known = set(self.gold.parses.trees.label_of_each() or ())
-        universal = all(label in tables()[UNIVERSAL] for label in known)
+        """Name the systems with many labels that no gold tree has, which are always wrong."""
+        gold_labels = set(self.gold.parses.trees.label_of_each() or ())
+        universal = all(label in tables()[UNIVERSAL] for label in gold_labels)
         for system in self.systems:
             labels = Counter(system.runs[0].trees.label_of_each())
-            others = {label: count for label, count in labels.items() if label not in known}
+            others = {label: count for label, count in labels.items() if label not in gold_labels}
             if sum(others.values()) > _OTHER_LABELS * labels.total():
                 common = sorted(others, key=lambda label: (-others[label], label))
                 fix = "" if universal else "; --labels universal compares universal ones"
@@ -324,28 +324,28 @@ class Evaluation:
                 yield f"{system.name} has labels that no gold tree has ({names}){fix}."
 
     def _pairs(self) -> list[Table]:
-        """Compare every two systems by paired bootstrap, on the sentences that both have."""
-        made = []
+        """Compare every two systems by paired bootstrap on the sentences that both parsed."""
+        pair_tables = []
         for metric, heading in TESTED.items():
             lines = [
-                [first.name, second.name, *_compared(first.parts[metric], second.parts[metric])]
+                [first.name, second.name, *_compare_pair(first.parts[metric], second.parts[metric])]
                 for first, second in itertools.combinations(self.rows, 2)
                 if first.trees == second.trees and metric in first.parts and metric in second.parts
             ]
             if lines:
                 headings = ["first", "second", "difference", "95 %", "p"]
-                made.append(Table(f"{heading}: every two", headings, lines, names=2))
+                pair_tables.append(Table(f"{heading}: every two", headings, lines, names=2))
         note = (
             f"First minus second, on the sentences that both have; paired bootstrap, {RESAMPLES:,} "
             "resamples, two-sided p."
         )
-        return [*made[:-1], *(replace(table, note=note) for table in made[-1:])]
+        return [*pair_tables[:-1], *(replace(table, note=note) for table in pair_tables[-1:])]
 
     def check_missing(self, accept_loss: float = 0.0) -> None:
-        """Refuse systems that lack the trees of more than a tenth of the sentences.
+        """Refuse systems without trees for more than a tenth of the sentences.
 
         Raises:
-            AttreeError: more than ``accept_loss``, if that is more, are missing.
+            AttreeError: the share missing is above a tenth and above ``accept_loss``.
         """
         total = max(self.rows[0].runs[0].sentences, 1)
         for row in self.rows:
@@ -353,12 +353,12 @@ class Evaluation:
                 raise AttreeError(
                     "missing-trees",
                     f"{row.name}: {row.missing:,} of {total:,} sentences have no tree",
-                    fix="give the trees of the same sentences; if this is right, --accept-loss "
+                    fix="give trees of the same sentences, or accept the loss: --accept-loss "
                     f"{np.ceil(100 * row.missing / total) / 100:g}",
                 )
 
     def worst(self, count: int) -> Iterator[str]:
-        """Yield drawings of the first system's worst sentences, by sentence F1, beside gold."""
+        """Yield drawings of the first system's worst trees by sentence F1, each beside gold."""
         system, scored = self.systems[0], self.rows[0].scored
         assert scored is not None
         order = np.argsort(scored.sentence_f1, kind="stable")
@@ -371,7 +371,7 @@ class Evaluation:
                 yield f"{title}:\n{parses.trees.of(row, sentence.words)}"
 
     def figures(self) -> list[dict[str, Any]]:
-        """Return the scores of every system as plain values, for JSON: name, F1, intervals."""
+        """Return every system's name, F1 and intervals as JSON values."""
         return [
             {
                 "name": row.name,
@@ -394,19 +394,19 @@ class Evaluation:
 
 
 def _parts(scored: Scored) -> dict[str, NDArray[np.float64]]:
-    """Return metric → numerator and denominator of each sentence's share in it."""
+    """Return metric → float64 (sentences, 2), numerators and denominators."""
     spans = np.stack([scored.matched, scored.gold, scored.predicted], axis=1)
     counts = {"corpus_f1": spans, "labelled_f1": scored.labelled}
     return {n: corpus_f1_parts(x) for n, x in counts.items() if x is not None and x.any()}
 
 
-def _compared(first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple[str, str, str]:
-    both = (first[:, 1] > 0) & (second[:, 1] > 0)
-    if not both.any():
+def _compare_pair(first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple[str, str, str]:
+    shared = (first[:, 1] > 0) & (second[:, 1] > 0)
+    if not shared.any():
         return "–", "–", "–"
-    found = paired_bootstraps(np.stack([first[both], second[both]]), resamples=RESAMPLES)[0, 1]
-    p = "<.001" if found.p < 0.001 else f"{found.p:.3f}"
-    return f"{found.difference:+.2f}", _range(found.low, found.high, " to "), p
+    result = paired_bootstraps(np.stack([first[shared], second[shared]]), resamples=RESAMPLES)[0, 1]
+    p = "<.001" if result.p < 0.001 else f"{result.p:.3f}"
+    return f"{result.difference:+.2f}", _range(result.low, result.high, " to "), p
 
 
 def _range(low: float, high: float, to: str) -> str:

@@ -1,7 +1,7 @@
 """Whether a difference in F1 could be chance: paired bootstrap over sentences (Efron 1979).
 
-Sentences are drawn with replacement, the same ones for both parsers, and the difference is taken
-again; it is compared with the difference observed (Berg-Kirkpatrick, Burkett and Klein 2012).
+Sentences are drawn with replacement, the same for both parsers. The difference on each draw is
+compared with the observed difference (Berg-Kirkpatrick, Burkett and Klein 2012).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from attree.base.errors import AttreeError
 
-#: Sentences drawn at a time: a few MB.
+#: Sentences drawn at a time; they take a few MB.
 _DRAWN_AT_A_TIME = 500_000
 
 
@@ -24,7 +24,7 @@ class Difference(NamedTuple):
     Attributes:
         difference: the first one's score minus the other's.
         p: two-sided p value: the share of resamples whose difference is at least as far from the
-            one observed as that is from 0, with one added to both counts, so that it is never 0.
+            observed one as that is from 0; both counts are raised by one, so that p is never 0.
         low, high: the middle 95 % of the resampled differences.
     """
 
@@ -35,13 +35,13 @@ class Difference(NamedTuple):
 
 
 def corpus_f1_parts(counts: ArrayLike, *, root: bool = True) -> NDArray[np.float64]:
-    """Return numerator and denominator of each sentence's share in corpus F1.
+    """Return the numerator and denominator that each sentence adds to corpus F1.
 
     Args:
-        counts: (sentences, 3): spans in both trees, in gold, in predicted, the whole sentence among
-            them, as in a table of scores; or brackets, as
+        counts: (sentences, 3): spans in both trees, in gold, in predicted, with the whole sentence,
+            as in a table of scores; or brackets, as
             :func:`attree.evaluation.labels.label_confusion` counts them.
-        root: whether the whole sentence counts; without it, it is taken off all three.
+        root: whether the whole sentence counts; if not, it is subtracted from all three.
 
     Returns:
         float64 (sentences, 2).
@@ -56,31 +56,31 @@ def corpus_f1_parts(counts: ArrayLike, *, root: bool = True) -> NDArray[np.float
 def paired_bootstraps(
     parts: NDArray[np.float64], *, resamples: int = 10_000, seed: int = 0
 ) -> dict[tuple[int, int], Difference]:
-    """Compare every two of several parsers, each on the same draws of the sentences.
+    """Compare every pair of parsers on the same draws of the sentences.
 
     Args:
         parts: float64 (parsers, sentences, 2), numerator and denominator of each sentence: a
             parser's score is the ratio of their sums, in percent.
-        resamples: how many times all sentences are drawn.
+        resamples: number of draws of all sentences.
         seed: equal seeds give equal results.
 
     Returns:
-        the places of two parsers, the lower first → their difference.
+        (position of the first parser, of the second) → their difference, the lower first.
 
     Raises:
-        AttreeError: nothing to score.
+        AttreeError: a parser has no sentence that can be scored.
     """
     parsers = len(parts)
     if not (parts[:, :, 1].sum(axis=1) > 0).all():
         raise AttreeError(
-            "nothing-to-score", "no sentence here can be scored", fix="compare on longer sentences"
+            "nothing-to-score", "no sentence can be scored", fix="compare on longer sentences"
         )
     sums = _resampled_sums(np.concatenate(list(parts), axis=1), resamples, seed)
     drawn = _percent(sums.reshape(resamples, parsers, 2))
     whole = _percent(parts.sum(axis=1))
     return {
-        (one, other): _compared(float(whole[one] - whole[other]), drawn[:, one] - drawn[:, other])
-        for one, other in itertools.combinations(range(parsers), 2)
+        (i, j): _as_difference(float(whole[i] - whole[j]), drawn[:, i] - drawn[:, j])
+        for i, j in itertools.combinations(range(parsers), 2)
     }
 
 
@@ -90,14 +90,14 @@ def interval(
     """Return the middle 95 % of one parser's score in percent over draws of the sentences.
 
     Args:
-        parts: float64 (sentences, 2); all arguments as of :func:`paired_bootstraps`.
+        parts: float64 (sentences, 2); all arguments as for :func:`paired_bootstraps`.
     """
     low, high = np.quantile(_percent(_resampled_sums(parts, resamples, seed)), [0.025, 0.975])
     return float(low), float(high)
 
 
-def _compared(observed: float, drawn: NDArray[np.float64]) -> Difference:
-    # rounding must not turn an equal difference into a smaller one
+def _as_difference(observed: float, drawn: NDArray[np.float64]) -> Difference:
+    # rounding must not make an equal difference smaller
     as_far = np.abs(drawn - observed) >= abs(observed) - 1e-9
     low, high = np.quantile(drawn, [0.025, 0.975])
     p = (1 + int(as_far.sum())) / (1 + drawn.size)
@@ -116,6 +116,6 @@ def _resampled_sums(values: NDArray[np.float64], resamples: int, seed: int) -> N
 
 
 def _percent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ratio of the last axis' two, in percent; one without a denominator is 0."""
+    """Return the ratio of the two entries of the last axis, in percent; 0 if the second is 0."""
     up, down = sums[..., 0], sums[..., 1]
     return np.asarray(100.0 * np.divide(up, down, out=np.zeros_like(up), where=down > 0))

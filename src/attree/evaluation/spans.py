@@ -1,4 +1,4 @@
-"""Distinct spans, and how many of them two sets of trees share, counted by compiled loops.
+"""Distinct spans of trees, and the spans that two sets of trees share, by compiled loops.
 
 The loops are in one file because compiled code is cached by file (see :mod:`attree.base.compiled`).
 """
@@ -17,11 +17,11 @@ from attree.trees.trees import Trees
 
 @dataclass(frozen=True, slots=True)
 class DistinctSpans:
-    """The distinct spans of two words and more of some trees, the whole sentence always among them.
+    """The distinct spans of two or more words of some trees, always with the whole sentence.
 
     Attributes:
-        n_words: int64, words of each tree; one with fewer than two words has no spans.
-        offsets: int64, one more than trees: where each tree's keys begin and end.
+        n_words: int64 (trees,), words; a tree of fewer than two words has no spans.
+        offsets: int64 (trees + 1,), where each tree's keys begin and end.
         keys: int64, ``start * (n+1) + (n - end)``, ascending within a tree (pre-order).
     """
 
@@ -38,20 +38,20 @@ class DistinctSpans:
 def distinct_spans(
     trees: Trees, *, sentences: ArrayLike | None = None, what: str = "tree"
 ) -> DistinctSpans:
-    """Collapse each tree's spans to distinct ones of two words and more, the whole one added.
+    """Return each tree's distinct spans of two or more words, and the whole sentence.
 
     Args:
-        trees: their spans may come in any order.
-        sentences: numbers to name the trees by in errors, instead of their positions.
-        what: what the trees are called in errors.
+        trees: trees, their spans in any order.
+        sentences: numbers that name the trees in errors; their positions by default.
+        what: the noun for a tree in errors.
 
     Raises:
         AttreeError: a span reaches outside its sentence.
     """
     words = trees.n_words
     keys = np.empty(trees.starts.size + words.size, np.int64)
-    found = np.empty(words.size + 1, np.int64)
-    bad = _collect(words, trees.starts, trees.ends, trees.offsets, keys, found)
+    offsets = np.empty(words.size + 1, np.int64)
+    bad = _collect(words, trees.starts, trees.ends, trees.offsets, keys, offsets)
     if bad >= 0:
         tree = int(np.searchsorted(trees.offsets, bad, side="right")) - 1
         name = tree if sentences is None else int(np.asarray(sentences)[tree])
@@ -60,13 +60,13 @@ def distinct_spans(
             "span-outside",
             f"{what} of sentence {name}: the span {span} lies outside its {words[tree]} words",
         )
-    return DistinctSpans(words, found, keys[: found[-1]])
+    return DistinctSpans(words, offsets, keys[: offsets[-1]])
 
 
 def matched(
     gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1
 ) -> NDArray[np.int64]:
-    """Return how many spans each predicted tree shares with its gold tree.
+    """Count the spans that each predicted tree shares with its gold tree.
 
     Tree ``t`` of ``predicted`` belongs to tree ``t // trees_each`` of ``gold``.
     """
@@ -76,7 +76,7 @@ def matched(
 
 
 def first_crossing(trees: DistinctSpans) -> int:
-    """Return the position of the first tree two of whose spans cross, or -1."""
+    """Return the position of the first tree with crossing spans, or -1."""
     return _crossing(trees.n_words, trees.keys, trees.offsets)
 
 
@@ -87,11 +87,11 @@ def _collect(
     ends: NDArray[np.int32],
     offsets: NDArray[np.int64],
     keys: NDArray[np.int64],
-    found: NDArray[np.int64],
+    key_offsets: NDArray[np.int64],
 ) -> int:
-    """Fill ``keys`` and ``found`` (offsets); return the position of the first bad span, or -1."""
+    """Fill ``keys`` and their offsets; return the position of the first bad span, or -1."""
     out = 0
-    found[0] = 0
+    key_offsets[0] = 0
     for t in range(n_words.size):
         n = n_words[t]
         first = out
@@ -99,10 +99,10 @@ def _collect(
             keys[out] = 0  # the whole sentence
             out += 1
         sorted_already = True
-        for at in range(offsets[t], offsets[t + 1]):
-            start, end = np.int64(starts[at]), np.int64(ends[at])
+        for index in range(offsets[t], offsets[t + 1]):
+            start, end = np.int64(starts[index]), np.int64(ends[index])
             if start < 0 or end <= start or end > n:
-                return at
+                return index
             key = start * (n + 1) + n - end
             if end - start > 1 and key != keys[out - 1]:
                 sorted_already = sorted_already and key > keys[out - 1]
@@ -111,12 +111,12 @@ def _collect(
         if not sorted_already:
             keys[first:out] = np.sort(keys[first:out])
             kept = first + 1
-            for at in range(first + 1, out):
-                if keys[at] != keys[kept - 1]:
-                    keys[kept] = keys[at]
+            for index in range(first + 1, out):
+                if keys[index] != keys[kept - 1]:
+                    keys[kept] = keys[index]
                     kept += 1
             out = kept
-        found[t + 1] = out
+        key_offsets[t + 1] = out
     return -1
 
 
@@ -146,13 +146,13 @@ def _match(
 def _crossing(
     n_words: NDArray[np.int64], keys: NDArray[np.int64], offsets: NDArray[np.int64]
 ) -> int:
-    """Keep the ends of the spans that are open: in pre-order the next one lies within the last."""
+    """Find a tree whose spans cross: in pre-order a span must lie within the last open one."""
     open_ends = np.empty(n_words.max() if n_words.size else 1, np.int64)
     for t in range(n_words.size):
         n = n_words[t]
         depth = 0
-        for at in range(offsets[t], offsets[t + 1]):
-            start, end = keys[at] // (n + 1), n - keys[at] % (n + 1)
+        for index in range(offsets[t], offsets[t + 1]):
+            start, end = keys[index] // (n + 1), n - keys[index] % (n + 1)
             while depth > 0 and open_ends[depth - 1] <= start:
                 depth -= 1
             if depth > 0 and end > open_ends[depth - 1]:

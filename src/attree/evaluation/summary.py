@@ -1,4 +1,4 @@
-"""Summaries of scores as JSON: percentages, and the protocol that they were computed by."""
+"""Summaries of scores as JSON: percentages, and how they were computed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _METRIC = "; ".join(
 
 
 def percentages(counts: Counts) -> dict[str, Any]:
-    """Return the scores that counts give; null where nothing is counted."""
+    """Return the scores of counts in percent; None where nothing was counted."""
     recalls = {
         name: {"recall": label.recall, "count": label.count}
         for name, label in counts.labels.items()
@@ -45,18 +45,18 @@ def percentages(counts: Counts) -> dict[str, Any]:
 
 
 def protocol(
-    about: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     counts: Counts,
     total: int,
     how: Mapping[str, Any],
     selection: str | None = None,
 ) -> dict[str, Any]:
-    """Return how the scores were computed, so that unlike ones are never compared by accident.
+    """Describe how the scores were computed, so that only comparable scores are compared.
 
     Args:
-        about: metadata of the sentence table.
-        counts: of the sentences scored.
-        total: sentences in the table, too long ones for ``max_words`` among them.
+        metadata: metadata of the sentence table.
+        counts: counts of the scored sentences.
+        total: sentences in the table, with those longer than ``max_words``.
         how: ``profile`` and ``max_words``, as for :func:`attree.evaluation.metrics.score`.
         selection: the data that heads or settings were chosen on.
     """
@@ -65,9 +65,9 @@ def protocol(
         "metric": _METRIC,
         "profile": how["profile"],
         "one_word": PROFILES[how["profile"]],
-        "punctuation": about.get("punctuation"),
-        "derived": about.get("derived", "constituency"),
-        "treebank": about.get("counts"),
+        "punctuation": metadata.get("punctuation"),
+        "derived": metadata.get("derived", "constituency"),
+        "treebank": metadata.get("counts"),
         "root": "the whole sentence is a span of every gold and every predicted tree",
         "max_words": how["max_words"],
         "selection": selection,
@@ -81,8 +81,8 @@ def protocol(
 
 def read_gold(path: Path) -> tuple[Parses, dict[str, Any]]:
     """Read the gold trees of a sentence table, and its metadata."""
-    table, about = read_table(path, schema=SENTENCES_SCHEMA)
-    return Parses.gold(table), about
+    table, metadata = read_table(path, schema=SENTENCES_SCHEMA)
+    return Parses.gold(table), metadata
 
 
 def score_parses(
@@ -97,29 +97,29 @@ def score_parses(
     encoder: str | None,
     parser: str | None,
 ) -> dict[str, Any]:
-    """Score a table of parses; write a row a sentence, and the summary, which is returned."""
-    gold, about = read_gold(sentences)
-    parsed, made = read_table(parses, schema=PARSES_SCHEMA)
+    """Score a table of parses; write one row per sentence and a summary, and return the summary."""
+    gold, metadata = read_gold(sentences)
+    parsed, history = read_table(parses, schema=PARSES_SCHEMA)
     how: dict[str, Any] = {"profile": profile, "labels": list(labels), "max_words": max_words}
     scored = score(gold, Parses.of_table(parsed), **how)
     facts = {
-        "language": about.get("language"),
-        "split": about.get("split"),
-        "encoder": encoder or made.get("encoder"),
-        "parser": parser or made.get("parser"),
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
+        "encoder": encoder or history.get("encoder"),
+        "parser": parser or history.get("parser"),
     }
-    history = provenance(code=CODE, settings=how, parses=made.get("provenance", made))
+    record = provenance(code=CODE, settings=how, parses=history.get("provenance", history))
     rows: dict[str, Any] = {
         name: getattr(scored, name) for name in SCORES_SCHEMA.names if name != "sentence_f1"
     }
     rows["sentence_f1"] = pa.array(100.0 * scored.sentence_f1, from_pandas=True)
-    write_table(output, pa.table(rows), schema=SCORES_SCHEMA, metadata={**facts, **history})
-    found = {
+    write_table(output, pa.table(rows), schema=SCORES_SCHEMA, metadata={**facts, **record})
+    result = {
         **facts,
         **percentages(scored.counts),
         "label_confusion": None if scored.confusion is None else scored.confusion.describe(),
-        "protocol": protocol(about, scored.counts, len(gold), how, made.get("selection")),
-        "provenance": history,
+        "protocol": protocol(metadata, scored.counts, len(gold), how, history.get("selection")),
+        "provenance": record,
     }
-    write_json(summary, found)
-    return found
+    write_json(summary, result)
+    return result

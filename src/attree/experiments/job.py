@@ -40,9 +40,9 @@ def run_job(
     """
     resolved, store = find_encoder(encoder), Records(records)
     if resolved.dtype == "auto":
-        from attree.encoder.device import settled
+        from attree.encoder.device import settle_dtype
 
-        resolved = settled(resolved, device)
+        resolved = settle_dtype(resolved, device)
     read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
     hashes = {name: content(one.hash, manifests.get(name)) for name, one in read.items()}
     names = [

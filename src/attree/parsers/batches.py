@@ -1,10 +1,9 @@
-"""From batches of features to trees: the one way, wherever features are from.
+"""Turn batches of features into trees, wherever the features come from.
 
-A parser's *model* does what differs between kinds of parsers, in two steps: it runs the encoder
-over a batch and keeps what trees are made from, then makes the trees. Everything else is here:
-what becomes of sentences that the encoder cannot take or whose numbers are not finite, what is
-known of trees, and the order. Features come from the encoder, from those that were kept, or from
-the attention stage's shards.
+A parser's *model* has two steps that differ between kinds of parsers: it runs the encoder over a
+batch and keeps features, then it makes trees of them. This module does the rest: sentences that
+are too long or whose scores are not finite, constraints on trees, and the order of sentences.
+Features come from the encoder, from kept features, or from the attention stage's shards.
 """
 
 from __future__ import annotations
@@ -32,28 +31,28 @@ if TYPE_CHECKING:
 
 
 class SentenceScores(Protocol):
-    """What kinds of parsers keep of one sentence."""
+    """A parser's scores of one sentence."""
 
     def trees(self, constraints: Constraints) -> Trees:
-        """Return the one tree that keeps to constraints."""
+        """Return the best tree that keeps to the constraints, as a batch of one."""
 
     def best(self, k: int) -> Ranked:
-        """Return the best k trees, or all where there are fewer."""
+        """Return the best k trees, or all if there are fewer."""
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
-        """(n + 1, n + 1): the probability of every phrase under constraints."""
+        """Return (n + 1, n + 1): the probability of every span under the constraints."""
 
     def entropy(self) -> float:
         """Return the entropy of the distribution over binary trees, in nats."""
 
 
 class Decoder(Protocol):
-    """What makes trees of features.
+    """Makes trees of features.
 
     Attributes:
-        labelled: whether spans of trees have labels.
-        tagged: whether words of trees have tags.
-        has_distribution: whether spans of trees have marginals.
+        labelled: whether spans have labels.
+        tagged: whether words have tags.
+        has_distribution: whether spans have marginals.
     """
 
     labelled: bool
@@ -64,17 +63,17 @@ class Decoder(Protocol):
         """Return a tree, with the scores of its spans, for each sentence of the batch.
 
         Args:
-            features: of the batch.
-            known: position in the batch → what is known of the tree, which keeps to it. The other
-                trees are as they are without.
+            features: features of the batch.
+            known: position in the batch → constraints that the tree keeps to; they do not change
+                the other trees.
 
         Raises:
-            NotFiniteError: a sentence's scores are NaN or infinite.
+            NotFiniteError: the scores of a sentence are NaN or infinite.
         """
 
 
 class Model(Decoder, Protocol):
-    """What kinds of parsers differ in; the steps may be taken by different threads.
+    """The part of a parser that differs between kinds; its steps may run in different threads.
 
     Attributes:
         encoder: turns words into pieces.
@@ -83,10 +82,10 @@ class Model(Decoder, Protocol):
     encoder: Encoder
 
     def features(self, pieces: Sequence[Pieces]) -> Any:
-        """Run the encoder over one batch and keep what trees are made from."""
+        """Run the encoder over one batch and return the features that trees are made from."""
 
     def chart(self, features: Any) -> SentenceScores:
-        """Keep the scores of the one sentence of a batch, to be decoded again."""
+        """Return the scores of the only sentence of a batch, for repeated decoding."""
 
     def associations(self, features: Any) -> list[NDArray[np.float32]]:
         """Return the (words, words) association of each sentence of the batch."""
@@ -94,15 +93,15 @@ class Model(Decoder, Protocol):
 
 @dataclass(slots=True)
 class Prepared:
-    """Sentences on their way through a parser.
+    """Sentences that are ready to be parsed.
 
     Attributes:
-        decoder: makes trees of features; a :class:`Model` where the encoder gives these.
-        n_words: words of each sentence.
-        status: of each sentence.
+        decoder: makes trees of features; a :class:`Model` if the encoder computes these.
+        n_words: int64 (sentences,), words.
+        status: status of each sentence.
         batches: positions of the sentences of each batch.
-        known: position → what is known of that sentence's tree.
-        pieces: word pieces of each sentence, where the encoder gives features.
+        known: position of a sentence → constraints on its tree.
+        pieces: word pieces of each sentence, if the encoder computes features.
     """
 
     decoder: Any
@@ -113,7 +112,7 @@ class Prepared:
     pieces: Sequence[Pieces] = ()
 
     def encode(self, batch: NDArray[np.int64]) -> Any:
-        """Run the encoder over one batch; return what :meth:`decode` takes."""
+        """Run the encoder over one batch; return features for :meth:`decode`."""
         return self.decoder.features(self.pieces_of(batch))
 
     def pieces_of(self, batch: NDArray[np.int64]) -> list[Pieces]:
@@ -121,10 +120,10 @@ class Prepared:
         return [self.pieces[position] for position in batch.tolist()]
 
     def decode(self, batch: NDArray[np.int64], features: Any) -> Trees:
-        """Return the trees of one batch; a sentence whose scores are not finite is ``failed``.
+        """Return the trees of one batch; sentences whose scores are not finite are ``failed``.
 
         Raises:
-            NotFiniteError: there is such a sentence, and the encoder does not give the features.
+            NotFiniteError: there is such a sentence, and the features do not come from the encoder.
         """
         try:
             trees: Trees = self.decoder.trees(features, self._known_of(batch))
@@ -133,13 +132,13 @@ class Prepared:
             if not self.pieces:
                 raise
         if len(batch) > 1:
-            alone = np.split(batch, len(batch))
-            return Trees.concatenate([self.decode(one, self.encode(one)) for one in alone])
+            rows = np.split(batch, len(batch))
+            return Trees.concatenate([self.decode(row, self.encode(row)) for row in rows])
         self.status[batch] = FAILED
         return self._branched_right(batch)
 
     def assemble(self, trees: Sequence[Trees]) -> Trees:
-        """Put the trees of all batches in the sentences' order; the others are branched right."""
+        """Put the trees of all batches in the order of sentences; the others branch right."""
         done = np.concatenate([np.zeros(0, np.int64), *self.batches])
         rest = np.setdiff1d(np.arange(len(self.n_words)), done)
         order = np.argsort(np.concatenate([done, rest]), kind="stable")
@@ -149,25 +148,25 @@ class Prepared:
         """Return the tree of every sentence.
 
         Args:
-            features: of each batch; by default the encoder is run.
+            features: features of each batch; by default the encoder computes them.
         """
-        each = map(self.encode, self.batches) if features is None else features
-        return self.assemble([self.decode(*one) for one in zip(self.batches, each, strict=True)])
+        encoded = map(self.encode, self.batches) if features is None else features
+        return self.assemble([self.decode(*x) for x in zip(self.batches, encoded, strict=True)])
 
     def _known_of(self, positions: NDArray[np.int64]) -> dict[int, Constraints]:
-        """Return what is known of the trees of some sentences, by their rows among these."""
+        """Return row of ``positions`` → constraints on the tree of the sentence there."""
         rows = enumerate(positions.tolist())
-        return {row: self.known[at] for row, at in rows if at in self.known}
+        return {row: self.known[position] for row, position in rows if position in self.known}
 
     def _branched_right(self, positions: NDArray[np.int64]) -> Trees:
-        """Return right-branching trees without scores; labels and tags are dummies."""
+        """Return right-branching trees with dummy labels and tags, and NaN for scores."""
         n_words, labelled = self.n_words[positions], self.decoder.labelled
         trees = fixed_trees(FALLBACK, n_words)
         if labelled:
             trees = trees.labelled([NO_LABEL] * trees.starts.size)
         known = self._known_of(positions).items()
         trees = trees.replaced(
-            {row: branched_right(int(n_words[row]), one, labelled=labelled) for row, one in known}
+            {i: branched_right(int(n_words[i]), limits, labelled=labelled) for i, limits in known}
         )
         none = np.full(trees.starts.size, np.nan)
         marginals = none if self.decoder.has_distribution else None
@@ -179,9 +178,9 @@ class Matrices(NamedTuple):
     """Association matrices of a batch.
 
     Attributes:
-        values: all (words, words) matrices, flat, one after the other.
-        n_words: int64 (sentences,).
-        numbers: by which errors name sentences; their positions by default.
+        values: all (words, words) matrices, flattened, one after the other.
+        n_words: int64 (sentences,), words.
+        numbers: numbers that name the sentences in errors; their positions by default.
     """
 
     values: NDArray[Any]
@@ -190,11 +189,11 @@ class Matrices(NamedTuple):
 
 
 class MatrixDecoder:
-    """Makes a tree of a sentence's association matrix.
+    """Makes trees of association matrices.
 
     Args:
         recipe: names of the association, the score and the decoder.
-        scored: whether spans have the scores of their splits.
+        scored: whether spans get the scores of their splits.
     """
 
     labelled = tagged = has_distribution = False
@@ -203,13 +202,13 @@ class MatrixDecoder:
         self.settings, self.scored = recipe, scored
 
     def trees(self, features: Matrices, known: Known = NOTHING_KNOWN) -> Trees:
-        """Decode; the score of a span is that of its split."""
+        """Return a tree for each matrix; the score of a span is that of its split."""
         values, n_words, numbers = features
         trees = decode(values, n_words, sentences=numbers, scored=self.scored, **self.settings)
         return trees.replaced({row: self.chart(features, row).trees(x) for row, x in known.items()})
 
     def chart(self, features: Matrices, row: int = 0) -> SplitChart:
-        """Keep the scores of one sentence of a batch."""
+        """Return the split scores of one sentence of a batch."""
         values, n_words, _ = features
         begin, n = int((n_words[:row] ** 2).sum()), int(n_words[row])
         return SplitChart.of(values[begin : begin + n * n], [n], **self.settings)

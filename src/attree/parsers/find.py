@@ -1,7 +1,7 @@
-"""Which parser is meant: its description, before anything of it is loaded.
+"""Find parsers by name: return a description, and load nothing.
 
-Two kinds: heads whose attention is averaged (what ``attree heads`` selected, or a recipe written
-out), and a folder that ``attree train`` wrote. A source is told to workers, each of which loads it.
+There are two kinds: averaged attention heads (selected by ``attree heads``, or given by a recipe),
+and folders of ``attree train``. Workers get the description and load the parser themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from attree.association.columns import check_selected_with, mean_column, read_selection
 from attree.association.selection import HeadSelection
-from attree.association.sources import HEADS, checked, load_source
+from attree.association.sources import HEADS, check_heads, load_source
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.files import check_regular
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AveragedHeads:
-    """A parser that averages heads.
+    """A parser that averages attention heads.
 
     Attributes:
-        encoder: where it lies.
-        heads: averaged.
+        encoder: the resolved encoder.
+        heads: the heads to average.
         recipe: how their mean is parsed.
-        source: whose units the heads are.
+        source: the source of association whose units the heads are.
     """
 
     encoder: ResolvedEncoder
@@ -65,7 +65,7 @@ class AveragedHeads:
         return {"encoder": _identity(self.encoder), "heads": heads, **self.recipe.settings()}
 
     def on(self, encoder: Encoder) -> Model:
-        """Return the parser with its encoder, which is loaded."""
+        """Return the parser with a loaded encoder."""
         from attree.parsers.heads import HeadsModel
 
         return HeadsModel(encoder, self.heads, self.recipe, self.source)
@@ -76,11 +76,11 @@ class TrainedFolder:
     """A parser that ``attree train`` wrote.
 
     Attributes:
-        encoder: where it lies.
-        folder: what was written.
-        fingerprint: of its weights.
-        language: its code, of the trees it was trained on; empty where that is not known.
-        punctuation: their policy; empty where that is not known.
+        encoder: the resolved encoder.
+        folder: path of the parser's folder.
+        fingerprint: hash of its recipe and weights.
+        language: language code of the trees it was trained on; empty if unknown.
+        punctuation: punctuation policy of these trees; empty if unknown.
         has_distribution: whether its trees have marginals.
     """
 
@@ -96,7 +96,7 @@ class TrainedFolder:
         return {"encoder": _identity(self.encoder), "trained": self.fingerprint}
 
     def on(self, encoder: Encoder) -> Model:
-        """Load the weights and return the parser with its encoder, which is loaded."""
+        """Load the weights and return the parser with a loaded encoder."""
         from attree.training.parser import TrainedModel, load_parser
 
         return TrainedModel(load_parser(self.folder, device=str(encoder.device)), encoder)
@@ -120,7 +120,7 @@ class Overrides:
     dtype: options.Dtype | None = None
 
 
-#: What encoders that are named compute in, in Python and in bulk alike.
+#: The dtype of an encoder that is given by name.
 DTYPE = "auto"
 
 _NAME_IT = "name its encoder with --encoder"
@@ -131,13 +131,13 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
 
     Args:
         parser: a selection of ``attree heads`` (``results/heads/….json``), a folder of
-            ``attree train``, or a name of ``UNSUPERVISED``, by itself on the encoder of
-            ``ready/heads.json``, or another of :func:`ready_parsers`.
-        overrides: choices given beside it. The encoder is a description (``….json``), an installed
-            package or a folder; by default the one that ``results/encoders`` has for a selection.
+            ``attree train``, a name of ``UNSUPERVISED`` (by default with the encoder of
+            ``ready/heads.json``), or another name of :func:`ready_parsers`.
+        overrides: choices that replace the parser's own. The encoder is a description (``….json``),
+            an installed package or a folder; a selection's own is in ``results/encoders``.
 
     Raises:
-        AttreeError: no such parser, another encoder's, or choices left open.
+        AttreeError: the parser does not exist, needs another encoder, or lacks a choice.
     """
     source = _source_of(parser, overrides)
     if overrides.dtype is None:
@@ -174,7 +174,7 @@ def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     name = ready["default"] if overrides.encoder is None else overrides.encoder
     encoder = find_encoder(name, dtype=DTYPE)
     if overrides.heads is None:
-        heads = {known["fingerprint"]: known["heads"] for known in ready["encoders"].values()}
+        heads = {entry["fingerprint"]: entry["heads"] for entry in ready["encoders"].values()}
         if encoder.fingerprint not in heads:
             problem = f"{parser} does not say which heads of {encoder.slug}"
             fix = "give --heads list:LAYER.HEAD,… or --parser results/heads/….json"
@@ -185,23 +185,23 @@ def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
 
 def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
     selection = read_selection(path)
-    # results/heads/{encoder}/… and results/encoders/{encoder}.json are beside each other
-    beside = (
+    # results/heads/{encoder}/… belongs to results/encoders/{encoder}.json
+    paths = (
         folder.parents[1] / "encoders" / f"{folder.name}.json"
         for folder in path.absolute().parents
         if folder.parent.name == "heads"
     )
-    encoder = _encoder(overrides, next(beside, None))
+    encoder = _encoder(overrides, next(paths, None))
     parser = _from_recipe(selection, overrides, encoder)
     check_selected_with(selection, encoder.slug, encoder.fingerprint, file=path, fix=_NAME_IT)
     return parser
 
 
 def _from_recipe(
-    given: Mapping[str, Any], overrides: Overrides, encoder: ResolvedEncoder
+    base: Mapping[str, Any], overrides: Overrides, encoder: ResolvedEncoder
 ) -> AveragedHeads:
     chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
-    merged = {**given, **chosen}
+    merged = {**base, **chosen}
     for key, names in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
         check_name(merged.get(key), names, f"unknown {key} {merged.get(key)!r}")
     heads, source = merged["heads"], merged.get("source", HEADS)
@@ -213,13 +213,13 @@ def _from_recipe(
             fix = "give --parser a selection of attree heads, or --heads list:LAYER.HEAD,…"
             raise AttreeError("heads-by-f1", problem, fix=fix)
         heads = selection.apply(np.zeros(load_source(source).shape(*size)))
-    heads = tuple(checked(source, heads, *size))
+    heads = tuple(check_heads(source, heads, *size))
     recipe = Recipe(merged["association"], merged["score"], merged["decoder"])
     return AveragedHeads(encoder, heads, recipe, source)
 
 
 def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
-    """Return the encoder that is named (see ``find_encoder``); by default the one ``beside``."""
+    """Return the encoder named in ``overrides``; by default the one described in ``beside``."""
     if overrides.encoder is not None:
         return find_encoder(overrides.encoder, dtype=DTYPE)
     if beside is None or not beside.is_file():
@@ -233,7 +233,7 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
 
     for name in ("heads", "association", "score", "decoder"):
         if getattr(overrides, name) is not None:
-            problem = f"--{name} has no effect beside this parser, which was trained"
+            problem = f"--{name} has no effect on a trained parser"
             fix = "leave it out, or name upoa, upio, upio-log"
             raise AttreeError("option-without-effect", problem, file=folder, fix=fix)
     description = read_description(folder)
@@ -241,7 +241,7 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     check_regular(weights, what="file of weights")
     encoder = with_adapter(_encoder_of(description, folder, overrides), weights)
     if description.encoder.fingerprint != encoder.fingerprint:
-        problem = f"this parser was trained with another encoder than {encoder.slug}"
+        problem = f"this parser was not trained with the encoder {encoder.slug}"
         raise AttreeError("other-encoder", problem, file=folder, fix=_NAME_IT)
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(
@@ -258,13 +258,13 @@ def language_of(parser: str) -> str:
     """Return the code of the language of the trees that a parser was trained on.
 
     Args:
-        parser: as of :func:`find_parser`.
+        parser: as for :func:`find_parser`.
 
     Returns:
-        empty of a parser that was not trained on trees of one language.
+        the code; empty if the parser was not trained on trees of one language.
 
     Raises:
-        AttreeError: it is a folder of ``attree train`` whose description is damaged.
+        AttreeError: the parser is a folder of ``attree train`` with a damaged description.
     """
     from attree.training.recipes import ABOUT, read_description
 
@@ -273,14 +273,14 @@ def language_of(parser: str) -> str:
 
 
 def _encoder_of(description: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:
-    """Return the encoder named beside a trained parser, else described near it, else its own."""
-    own = description.encoder
-    beside_it = (above / "encoders" / f"{own.slug}.json" for above in folder.absolute().parents)
-    beside = next((path for path in beside_it if path.is_file()), None)
-    if overrides.encoder is None and beside is None and own.kind is not None:
-        named = {key: getattr(own, key) for key in ("slug", "kind", "id", "revision")}
-        return resolve(EncoderSource(**named, dtype=DTYPE))
-    return _encoder(overrides, beside)
+    """Return the encoder named in ``overrides``, else described near the folder, else its own."""
+    source = description.encoder
+    paths = (above / "encoders" / f"{source.slug}.json" for above in folder.absolute().parents)
+    path = next((candidate for candidate in paths if candidate.is_file()), None)
+    if overrides.encoder is None and path is None and source.kind is not None:
+        fields = {key: getattr(source, key) for key in ("slug", "kind", "id", "revision")}
+        return resolve(EncoderSource(**fields, dtype=DTYPE))
+    return _encoder(overrides, path)
 
 
 def _identity(encoder: ResolvedEncoder) -> dict[str, str]:

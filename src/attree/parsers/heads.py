@@ -1,4 +1,4 @@
-"""The parser that averages attention heads, loaded: word pieces → association → tree."""
+"""The model of a parser that averages attention heads: word pieces → association → tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.association.compute import flatten
-from attree.association.sources import HEADS, checked, load_source
+from attree.association.sources import HEADS, check_heads, load_source
 from attree.decoding import Recipe
 from attree.parsers.batches import Matrices, MatrixDecoder
 
@@ -24,20 +24,20 @@ class HeadsModel(MatrixDecoder):
 
     Args:
         encoder: a loaded encoder.
-        heads: averaged.
+        heads: the heads to average.
         recipe: how their mean is parsed.
-        source: whose units the heads are.
+        source: the source of association whose units the heads are.
     """
 
     def __init__(
         self, encoder: Encoder, heads: Sequence[Head], recipe: Recipe, source: str = HEADS
     ) -> None:
         super().__init__(recipe.settings())
-        self.heads = checked(source, heads, encoder.n_layers, encoder.n_heads)
+        self.heads = check_heads(source, heads, encoder.n_layers, encoder.n_heads)
         self.encoder, self.source = encoder, load_source(source)
 
     def features(self, pieces: Sequence[Pieces]) -> Matrices:
-        """Run the encoder over one batch and keep its association, as the attention stage does."""
+        """Run the encoder over one batch; return its association, as the attention stage does."""
         n_words = [sentence.n_words for sentence in pieces]
         mean = self.source.matrices(self.encoder, pieces, self.heads).mean(1, keepdim=True)
         return Matrices(flatten(mean, n_words), np.array(n_words, dtype=np.int64))

@@ -1,8 +1,8 @@
-"""The one way from sentences to trees: ``Parser.load().parse("A sentence.")``.
+"""Parse sentences: ``Parser.load().parse("A sentence.")``.
 
-Words of strings, batches of like length and blocks of sentences are here; how features of batches
-become trees, whatever kind of parser it is, is in :mod:`attree.parsers.batches`. Bulk parsing takes
-the same four steps in three threads (:mod:`attree.bulk.pipeline`).
+This module splits strings into words and sentences into blocks and batches of similar length;
+:mod:`attree.parsers.batches` makes trees of batches. Bulk parsing runs the same steps in three
+threads (:mod:`attree.bulk.pipeline`).
 """
 
 from __future__ import annotations
@@ -43,15 +43,14 @@ class Candidate(NamedTuple):
 
     Attributes:
         tree: the tree.
-        score: what the parser's decoder maximises, summed over the tree: split scores; of
-            ``normalised_chart`` the log of the tree's probability; of ``minimum_risk`` the number
-            of spans expected to be right, without the whole sentence; of ``labelled_risk`` that of
-            labels, less the threshold for each label; of ``optional_chart`` span scores. None of a
-            sentence that has but one tree.
-        probability: of the tree among all binary trees, or all labelled ones; None where the parser
-            has no distribution over trees. Where the score is an expected number of right spans or
-            labels it may rank trees otherwise than this does: the tree that is most often right as
-            a whole need not be the one with the most right parts.
+        score: the quantity that the decoder maximises, summed over the tree: split scores; for
+            ``normalised_chart`` the log probability of the tree; for ``minimum_risk`` the expected
+            number of right spans, without the whole sentence; for ``labelled_risk`` the expected
+            number of right labels, minus the threshold for each label; for ``optional_chart`` span
+            scores. None for a sentence with only one tree.
+        probability: probability of the tree among all binary trees, or all labelled trees; None if
+            the parser has no distribution over trees. An expected number of right spans or labels
+            may rank trees differently: the most probable tree need not have the most right spans.
     """
 
     tree: Tree
@@ -65,13 +64,13 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What a parser makes of one sentence, before a tree is picked; of :meth:`Parser.chart`.
+    """A parser's scores of one sentence, from :meth:`Parser.chart`.
 
-    Nothing here runs the encoder again.
+    No method runs the encoder again.
 
     Attributes:
-        words: of the sentence.
-        scores: of its spans.
+        words: words of the sentence.
+        scores: scores of its spans.
     """
 
     words: tuple[str, ...]
@@ -80,43 +79,45 @@ class Chart:
     def tree(self, constraints: Constraints | None = None) -> Tree:
         """Return the best tree that keeps to constraints.
 
-        A required span is in the tree, with its label if trees have labels; one whose label is not
-        known has the best label but the empty one. A forbidden span is never in the tree. Without
-        constraints it is the tree of :meth:`Parser.parse`.
+        A required span is in the tree, with its label if trees have labels; if its label is not
+        given, it gets the best label other than the empty one. A forbidden span is never in the
+        tree. Without constraints this is the tree of :meth:`Parser.parse`.
 
         Raises:
-            AttreeError: a span outside the sentence.
+            AttreeError: a span reaches outside the sentence.
         """
         return self.scores.trees(constraints or _NOTHING).of(0, self.words)
 
     def best(self, k: int) -> list[Candidate]:
-        """Return the best k trees, all different, best first; fewer where there are fewer.
+        """Return the best k different trees, best first, or all if there are fewer.
 
-        The first is that of :meth:`Parser.parse`. Exact, by a lazy search
+        The first is that of :meth:`Parser.parse`. A lazy search finds exactly the best
         (:mod:`attree.decoding.k_best`).
 
         Raises:
-            AttreeError: ``k`` is below 1, or the parser does not compare whole trees: it decides
-                split by split.
+            AttreeError: ``k`` is below 1, or the parser decides split by split and does not compare
+                whole trees.
         """
         if k < 1:
-            raise AttreeError("bad-count", f"{k} trees are asked for", fix="ask for 1 or more")
+            raise AttreeError("bad-count", f"{k} is no number of trees", fix="ask for 1 or more")
         ranked = self.scores.best(k)
         chances: Sequence[float | None] = ranked.probabilities or [None] * len(ranked.scores)
         trees = ranked.trees.each([self.words] * len(ranked.scores))
         return list(map(Candidate, trees, ranked.scores, chances))
 
     def marginals(self, constraints: Constraints | None = None) -> NDArray[np.float64]:
-        """Return how probable each span is as a phrase of the tree.
+        """Return the probability of each span to be a phrase of the tree.
 
-        Where trees have labels, a span counts if it has one; and words have probabilities only
-        there. Of a required span it is 1, of one that is forbidden or crosses a required one 0.
+        If trees have labels, a phrase is a span with a label; only then do single words have
+        probabilities. The probability is 1 for a required span, and 0 for a span that is forbidden
+        or crosses a required one.
 
         Returns:
-            (n + 1, n + 1) float64, span ``[i, j)`` at ``[i, j]``.
+            float64 (n + 1, n + 1), span ``[i, j)`` at ``[i, j]``.
 
         Raises:
-            AttreeError: the parser has no distribution over trees, or a span outside the sentence.
+            AttreeError: the parser has no distribution over trees, or a span reaches outside the
+                sentence.
         """
         return self.scores.marginals(constraints or _NOTHING)
 
@@ -131,30 +132,29 @@ class Chart:
 
     @property
     def entropy_per_word(self) -> float:
-        """:attr:`entropy` by the number of words: how unsure the parser is."""
+        """:attr:`entropy` divided by the number of words: the parser's uncertainty."""
         return self.entropy / len(self.words)
 
 
-#: A sentence as text, or as a list of words.
+#: A sentence as a string or a list of words.
 Sentence = str | Sequence[str]
 
-#: Most cells of one batch's attention matrices: sentences × longest².
+#: Most cells of a batch's attention matrices: sentences × longest².
 _CELLS_PER_BATCH = 1 << 20
 
-#: Sentences that `Parser.stream` takes at a time.
+#: Sentences that `Parser.stream` parses at a time.
 _AT_A_TIME = 512
 
 
 class Parser:
-    """A parser ready to parse; make one with :meth:`load`.
+    """A parser that is ready to parse; make one with :meth:`load`.
 
     Args:
-        model: what makes trees of batches.
-        max_words: longer sentences are too long, whatever the encoder takes.
-        tokens_per_batch: word pieces that go through the encoder at once; by default what suits
-            the device.
-        language: whose rules split strings into sentences and words, a name or a code; by default
-            it is told from each string.
+        model: makes trees of batches.
+        max_words: longer sentences are too long, even if the encoder takes them.
+        tokens_per_batch: word pieces in a batch of the encoder; by default chosen by device.
+        language: name or code of the language whose rules split strings into sentences and words;
+            by default each string's language is detected.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Parser:
 
     @property
     def language(self) -> str:
-        """Code of the language whose rules split strings; empty where each string tells its own."""
+        """Code of the language whose rules split strings; empty if it is detected per string."""
         return self._splitter.language
 
     @classmethod
@@ -191,37 +191,37 @@ class Parser:
         language: str | None = None,
         **settings: Any,
     ) -> Parser:
-        """Load a parser; beside it, a process gets ready to split strings into words.
+        """Load a parser, and meanwhile let another process prepare to split strings into words.
 
         Args:
-            parser: ``universal``, ``upoa``, ``upio`` or ``upio-log`` (of a hundred languages), a
+            parser: ``universal``, ``upoa``, ``upio`` or ``upio-log`` (for a hundred languages), a
                 folder of ``attree train`` or ``attree grammar train``, or a selection of ``attree
                 heads`` (``results/heads/…/dev.json``).
             encoder: ``results/encoders/….json``, a folder, a package; by default the parser's own.
-            heads: ``list:LAYER.HEAD,…`` or ``all``, instead of the parser's own.
-            association, score, decoder: other choices than the parser's own.
-            dtype: ``auto`` by default, or the description's: ``bfloat16`` where the device
+            heads: ``list:LAYER.HEAD,…`` or ``all``; by default the parser's own.
+            association, score, decoder: names; by default the parser's own.
+            dtype: by default the description's, or ``auto``: ``bfloat16`` where the device
                 multiplies it, else ``float32``. In bfloat16 about one tree in twenty differs from
                 float32, F1 does not, and one in a hundred depends on its batch.
-            device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
-            threads: of a CPU run; by default torch's own choice.
-            language: whose rules split strings into sentences and words, a name or a code; by
-                default that of the trees that the parser was trained on, or it is told from each
-                string.
+            device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU if there is one.
+            threads: threads of a CPU run; by default torch's choice.
+            language: name or code of the language whose rules split strings into sentences and
+                words; by default that of the parser's training trees, else each string's language
+                is detected.
             settings: further arguments of :class:`Parser`.
 
         Raises:
-            AttreeError: no such parser, another encoder's, one that cannot be loaded, or no such
-                language.
+            AttreeError: the parser or language does not exist, the parser needs another encoder,
+                or it cannot be loaded.
         """
         parser = str(usual_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
         code = code_of(language) if language else language_of(parser)
-        beside = splitter_beside(code)
+        splitter = splitter_beside(code)
         grammar = is_grammar(parser) and chosen == Overrides()
         source = GrammarFolder(parser) if grammar else find_parser(parser, chosen)
         loaded = cls.of(source, device=device, threads=threads, **settings)
-        loaded._splitter = beside
+        loaded._splitter = splitter
         return loaded
 
     @classmethod
@@ -233,7 +233,7 @@ class Parser:
         threads: int | None = None,
         **settings: Any,
     ) -> Parser:
-        """Load the parser that a source describes; arguments as of :meth:`load`."""
+        """Load the parser that a source describes; arguments as for :meth:`load`."""
         if isinstance(source, GrammarFolder):
             return cls(source.load(threads=threads), **settings)
         from attree.encoder.load import load_encoder
@@ -241,7 +241,7 @@ class Parser:
         encoder = load_encoder(source.encoder, device=device, threads=threads)
         return cls(source.on(encoder), **settings)
 
-    @overload  # Any: most strings are one sentence, and who gives one need not ask
+    @overload  # Any: most strings are one sentence, and callers need not check
     def parse(self, sentences: str, *, constraints: Constraints | None = None) -> Tree | Any: ...
     @overload
     def parse(
@@ -259,28 +259,28 @@ class Parser:
         """Parse a text, or a list of sentences.
 
         Args:
-            sentences: a text as a string, which is split into its sentences by the language's
-                rules; or a list of sentences, each a string or a list of words, of which each is
-                one sentence whatever it holds. Strings are split into words by the same rules.
-            constraints: what is known of the sentence's tree, or of each sentence's, None of one of
-                which nothing is. Its tree keeps to them as that of :meth:`Chart.tree`
-                does. The other trees are as they are without constraints. A string that is given
-                constraints is one sentence.
+            sentences: a text as a string, which the language's rules split into sentences; or a
+                list of sentences, each a string or a list of words, which are not split into
+                sentences. The same rules split strings into words.
+            constraints: constraints on the tree of the string, or one for each sentence of a list,
+                None for no constraint; see :meth:`Chart.tree`. They do not change the other trees.
+                A string with constraints is one sentence.
 
         Returns:
-            of a string the tree of its sentence, or a list of trees where it has several; of a list
-            a list of as many trees, in order. A sentence that the encoder cannot take is branched
-            right, and its tree's ``status`` is ``too_long``.
+            for a string the tree of its sentence, or a list of trees if it has several; for a list
+            a list of trees in the same order. A sentence that is too long for the encoder gets a
+            right-branching tree with the ``status`` ``too_long``.
 
         Raises:
-            AttreeError: not as many constraints as sentences, or one outside its sentence.
+            AttreeError: the numbers of constraints and sentences differ, or a constraint reaches
+                outside its sentence.
         """
         if not isinstance(sentences, Iterable):
             raise _no_sentence(sentences)
         if isinstance(sentences, str):
-            known = cast("Constraints | None", constraints)
-            if known is not None:
-                return next(self.stream([sentences], [known]))
+            constraint = cast("Constraints | None", constraints)
+            if constraint is not None:
+                return next(self.stream([sentences], [constraint]))
             trees = list(self.stream(self.sentences(sentences)[1]))
             return trees[0] if len(trees) == 1 else trees
         return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
@@ -288,7 +288,7 @@ class Parser:
     def stream(
         self, sentences: Iterable[Sentence], constraints: Iterable[Constraints | None] | None = None
     ) -> Iterator[Tree]:
-        """Parse sentences one block after the other; order is kept, memory does not grow.
+        """Yield the trees of sentences in order, parsing a block at a time in constant memory.
 
         Arguments are those of :meth:`parse`.
         """
@@ -310,11 +310,11 @@ class Parser:
         """Parse sentences of words into arrays.
 
         Args:
-            words: of each sentence.
-            constraints: what is known of the tree of each sentence; those without one are unknown.
-            at_a_time: how many sentences are shared out over batches together; all by default.
-            watch: told the positions of each batch's sentences and what they are parsed from.
-            advance: told how many sentences are done.
+            words: words of each sentence.
+            constraints: constraints on the trees of the first sentences, None for no constraint.
+            at_a_time: number of sentences that are grouped into batches together; all by default.
+            watch: called with the positions and the features of each batch.
+            advance: called with the number of sentences done.
 
         Returns:
             the trees, and the status of each: ``ok``, ``too_long`` or ``failed``.
@@ -332,12 +332,12 @@ class Parser:
     def evaluate(
         self, trees: str | Path | Iterable[Tree], *, max_words: int | None = None, **settings: Any
     ) -> Evaluation:
-        """Parse the sentences of gold trees and score what comes out; ``print`` shows a table.
+        """Parse the sentences of gold trees and score the parses; ``print`` the result for a table.
 
         Args:
-            trees: a treebank file or a sentence table, or trees as they are.
+            trees: a treebank file or a sentence table, or trees.
             max_words: score only sentences of at most this many words.
-            settings: of :class:`attree.treebank.sentence.SplitSettings`: how a file is read.
+            settings: fields of :class:`attree.treebank.sentence.SplitSettings`, for reading a file.
 
         Returns:
             ``corpus_f1``, ``labelled_f1`` and their ``intervals``; and ``tables()``.
@@ -355,15 +355,15 @@ class Parser:
         return Evaluation(gold, [self.parse_gold(gold, "this parser")], max_words)
 
     def parse_gold(self, gold: Gold, name: str, labels: Labelling | None = None) -> System:
-        """Parse the sentences of gold trees, to be scored beside other parsers.
+        """Parse the sentences of gold trees, to be compared with other parsers.
 
-        A parser that was trained with punctuation has it here too; it is taken out of its trees.
+        A parser that was trained with punctuation gets it here too; its trees are scored without.
 
         Args:
-            gold: the trees.
-            name: the parser's, in tables.
-            labels: where universal ones are asked for, the parser's own are mapped by the table
-                that knows them.
+            gold: the gold trees.
+            name: name of the parser in tables.
+            labels: how labels are mapped; the parser's are mapped if universal labels are asked
+                for.
         """
         from attree.evaluation.side_by_side import System, sentence_of
         from attree.treebank.labels import UNIVERSAL, with_labels
@@ -371,7 +371,7 @@ class Parser:
         trained = getattr(self.model, "trained", None)
         policy = trained.about.get("table", {}).get("punctuation") if trained is not None else None
         with_all = policy == "keep" and gold.whole is not None
-        words: Any = gold.whole if with_all else [list(one.words) for one in gold.sentences]
+        words: Any = gold.whole if with_all else [list(s.words) for s in gold.sentences]
         trees, _ = self.trees(words)
         read = [
             sentence_of(tree.words, tree.spans, tree.labels, tree.tags, (name, number))
@@ -384,14 +384,14 @@ class Parser:
         return replace(system, refused=[], where={})
 
     def sentences_a_second(self, words: Sequence[Sequence[str]]) -> float:
-        """Time :meth:`trees`: words to trees, without loading the encoder."""
-        self.trees(words[:2])  # compiles what is to be compiled
+        """Return the speed of :meth:`trees`, from words to trees, without loading the encoder."""
+        self.trees(words[:2])  # compiles kernels
         began = time.perf_counter()
         self.trees(words)
         return round(len(words) / (time.perf_counter() - began), 2)
 
     def association(self, words: Sentence) -> NDArray[np.float32]:
-        """Return the (words, words) association that a sentence's tree is made from.
+        """Return the (words, words) association matrix that a sentence's tree is made from.
 
         Raises:
             AttreeError: the sentence has no word, or is too long for the encoder.
@@ -399,11 +399,11 @@ class Parser:
         return self.model.associations(self._features(self.words(words)))[0]
 
     def chart(self, sentence: Sentence) -> Chart:
-        """Return the scores of one sentence, from which its tree can be asked again and again.
+        """Return the scores of one sentence, for decoding it repeatedly.
 
         Raises:
             AttreeError: the sentence has no word, or is too long.
-            NotFiniteError: the encoder's numbers for it are not finite.
+            NotFiniteError: the encoder's output for it is not finite.
         """
         words = self.words(sentence)
         return Chart(tuple(words), self.model.chart(self._features(words)))
@@ -411,8 +411,8 @@ class Parser:
     def k_best(self, sentence: Sentence, k: int) -> list[Candidate]:
         """Return the best k trees of a sentence with their scores, best first.
 
-        See :meth:`Chart.best`. A sentence with nothing to choose, or that the encoder
-        cannot take, has the one tree of :meth:`parse`, without a score.
+        See :meth:`Chart.best`. A sentence with only one tree, or that is too long, gets the tree
+        of :meth:`parse` without a score.
 
         Raises:
             AttreeError: ``k`` is below 1, or the parser does not compare whole trees.
@@ -426,7 +426,7 @@ class Parser:
     def _features(self, words: list[str]) -> Any:
         """Run the encoder over one sentence."""
         pieces = self.encoder.tokenise([words])
-        fix = "give another one"
+        fix = "give another sentence"
         if pieces[0].too_long or len(words) > (self._max_words or np.inf):
             raise AttreeError("too-long", "this sentence is too long for the encoder", fix=fix)
         if not words:
@@ -434,10 +434,10 @@ class Parser:
         return self.model.features(pieces)
 
     def words(self, sentence: Sentence) -> list[str]:
-        """Return the words of a sentence; a list of words is taken as it is, but for empty ones.
+        """Return the words of a sentence; only empty words are removed from a list of words.
 
         Raises:
-            AttreeError: no list of words, or one with something else among them.
+            AttreeError: ``sentence`` is no list of words, or has an item that is no string.
         """
         if not isinstance(sentence, str):
             if not isinstance(sentence, Iterable) or isinstance(sentence, bytes):
@@ -453,11 +453,11 @@ class Parser:
         """Split a text into sentences of words.
 
         Args:
-            text: of any number of sentences.
+            text: a text of any number of sentences.
 
         Returns:
-            the code of the language whose rules were taken, and the words of each sentence; of a
-            text beyond the bounds of the rules, its words between blanks as one sentence.
+            the code of the language whose rules were used, and the words of each sentence; a text
+            that is too long for the rules is one sentence, split at white space.
         """
         code, sentences = self._splitter(text := encodable(text), split=True)
         return code, [text.split()] if sentences is None else sentences
@@ -465,45 +465,45 @@ class Parser:
     def prepare(
         self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()
     ) -> Prepared:
-        """Split words into pieces and share the sentences out over batches of like length.
+        """Split words into pieces and group sentences of similar length into batches.
 
-        Constraints change no batch of several words, so that the other sentences' numbers do not
-        depend on them. Arguments are those of :meth:`trees`.
+        Constraints do not change the batches of longer sentences, so that the scores of other
+        sentences do not depend on them. Arguments are those of :meth:`trees`.
         """
         from attree.encoder.pieces import batches
         from attree.parsers.batches import Prepared
 
-        known = {position: one for position, one in enumerate(constraints) if one}
+        known = {i: x for i, x in enumerate(constraints) if x}
         pieces = self.encoder.tokenise(words)
         n_words = np.array([sentence.n_words for sentence in pieces], np.int64)
         too_long = np.array([sentence.too_long for sentence in pieces], bool)
         too_long |= n_words > (self._max_words or np.inf)
         status = np.where(too_long, TOO_LONG, OK).astype("<U16")
-        wanted = np.flatnonzero((status == OK) & (n_words > 1))
+        parsed = np.flatnonzero((status == OK) & (n_words > 1))
         groups = batches(
-            [len(pieces[position].ids) for position in wanted],
+            [len(pieces[i].ids) for i in parsed],
             tokens_per_batch=self._tokens_per_batch,
             cells_per_batch=_CELLS_PER_BATCH,
         )
-        chosen = [wanted[group] for group in groups]
-        # a word by itself has a tree to find only where a label is to be found
-        lone = [position for position in known if status[position] == OK and n_words[position] == 1]
-        if lone and self.model.labelled:
-            chosen.append(np.array(lone, dtype=np.int64))
+        chosen = [parsed[group] for group in groups]
+        # a single word needs decoding only for its label
+        single = [i for i in known if status[i] == OK and n_words[i] == 1]
+        if single and self.model.labelled:
+            chosen.append(np.array(single, dtype=np.int64))
         return Prepared(self.model, n_words, status, chosen, known, pieces)
 
 
 def _encoded(
     prepared: Prepared, first: int, watch: Callable[[NDArray[np.int64], Any], None]
 ) -> Iterator[Any]:
-    """Yield the features of each batch; tell ``watch`` of them, and of their sentences."""
+    """Yield the features of each batch; call ``watch`` with positions and features."""
     for batch in prepared.batches:
         features = prepared.encode(batch)
         watch(batch + first, features)
         yield features
 
 
-def _no_sentence(given: Any, what: str = "sentence") -> AttreeError:
-    problem = f"{str(given)[:40]!r} ({type(given).__name__}) is no {what}"
-    fix = "give a text, a list of words, or a list of those"
+def _no_sentence(value: Any, noun: str = "sentence") -> AttreeError:
+    problem = f"{str(value)[:40]!r} ({type(value).__name__}) is no {noun}"
+    fix = "give a text, a list of words, or a list of these"
     return AttreeError("not-a-sentence", problem, fix=fix)

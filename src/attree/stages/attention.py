@@ -22,7 +22,7 @@ from attree.association.columns import (
 )
 from attree.association.compute import LOCAL, ShardTask, StageSettings, run_task
 from attree.association.shards import shard_metadata
-from attree.association.sources import HEADS, checked, spared, units
+from attree.association.sources import HEADS, check_heads, spared, units
 from attree.base.errors import AttreeError
 from attree.base.files import lock, write_json
 from attree.base.progress import progress
@@ -73,7 +73,7 @@ def columns_for(
         check_selected_with(selection, encoder.slug, encoder.fingerprint, file=Path(path), fix=fix)
         wanted.append((selection["source"], selection["heads"]))
     found |= dict(
-        mean_column(checked(source, heads, *size), precision, source) for source, heads in wanted
+        mean_column(check_heads(name, heads, *size), precision, name) for name, heads in wanted
     )
     if not found:
         raise AttreeError("no-heads", "no heads are asked for", fix="give --heads or --selection")
@@ -101,9 +101,9 @@ def compute_attention(
     problem = f"unknown policy for too long sentences: {settings.too_long}"
     check_name(settings.too_long, POLICIES, problem)
     if encoder.dtype == "auto":
-        from attree.encoder.device import settled
+        from attree.encoder.device import settle_dtype
 
-        encoder = settled(encoder, settings.device, elsewhere=settings.scheduler != LOCAL)
+        encoder = settle_dtype(encoder, settings.device, elsewhere=settings.scheduler != LOCAL)
     table, about = read_table(sentences, schema=SENTENCES_SCHEMA)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         tasks = _tasks(sentences, table, encoder, columns, output, settings)

@@ -1,4 +1,4 @@
-"""Whatever somebody kept, as trees of gold sentences: parsers, files of trees, bulk output."""
+"""Evaluate parsers, files of trees and bulk output against gold trees."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from attree.treebank.pairing import has_labels, read_whole
 from attree.treebank.sentence import Sentence, SplitSettings
 from attree.trees.sampling import fingerprints
 
-#: Lines on stderr about sentences of one file without a partner.
+#: Most lines on stderr about sentences of a system that have no partner.
 _NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How systems are made and scored.
+    """Settings for loading and scoring systems.
 
     Attributes:
         settings: how files are read.
-        encoder: of parsers; by default each one's own.
+        encoder: encoder of the parsers; by default each parser's own.
         device: ``cpu`` or ``cuda``.
-        max_words: only sentences of at most this many words are scored.
-        allow_overlap: score sentences that a parser was trained on too.
+        max_words: score only sentences of at most this many words.
+        allow_overlap: score also sentences that a parser was trained on.
     """
 
     settings: SplitSettings
@@ -44,27 +44,27 @@ class How:
 
 
 def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
-    """Score whatever names stand for: parsers that :meth:`Parser.load` finds, and trees in files.
+    """Score parsers that :meth:`Parser.load` finds, and trees in files.
 
     Args:
-        gold: the trees to score by.
+        gold: the gold trees.
         names: folders of ``attree train``, ready parsers, selections; files and folders of trees
             in a treebank format; output folders of ``attree parse``.
         how: settings.
 
     Raises:
-        AttreeError: a name that stands for nothing, no sentence in common, or every gold sentence
-            was trained on.
+        AttreeError: a name is unknown, no sentence is shared, or parsers were trained on every
+            gold sentence.
     """
     if len(set(names)) < len(names):
-        raise AttreeError("named-twice", "a parser is named twice", fix="name each once")
-    trees = {name: found for name in names if (found := _trees_of(Path(name), how.settings))}
+        raise AttreeError("named-twice", "a parser is named twice", fix="name each parser once")
+    trees = {name: loaded for name in names if (loaded := _trees_of(Path(name), how.settings))}
     parsers = {
         name: Parser.load(name, encoder=how.encoder, device=how.device)
         for name in names
         if name not in trees
     }
-    # in tables the last part of a path, where no other ends alike
+    # tables show the last part of a path, if no other path ends in it
     last = [Path(name).name for name in names]
     short = {
         name: part if part and last.count(part) == 1 else name
@@ -77,7 +77,7 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
             notes.append(f"{short[name]} computes in {dtype}.")
     untested = {sentence.words for sentence in gold.sentences}
     if not how.allow_overlap:
-        gold, left_out = _not_trained_on(gold, parsers)
+        gold, left_out = _leave_out_trained(gold, parsers)
         notes += left_out
     untested -= {sentence.words for sentence in gold.sentences}
     systems, labels = [], Labelling.parse(how.settings.labels)
@@ -85,8 +85,8 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
         if name in parsers:
             systems.append(parsers[name].parse_gold(gold, short[name], labels))
             continue
-        whole, ours = trees[name]
-        read = [sentence for sentence in whole if sentence.words not in untested]
+        sentences, ours = trees[name]
+        read = [sentence for sentence in sentences if sentence.words not in untested]
         labelled = has_labels(read, Path(name))
         systems.append(System.of_trees(short[name], gold, read, labelled=labelled, tagged=ours))
     for system in systems:
@@ -96,18 +96,18 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
     return Evaluation(gold, systems, how.max_words, notes)
 
 
-def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, list[str]]:
-    """Leave out sentences that one of the parsers was trained on, and say so."""
-    own = fingerprints(sentence.words for sentence in gold.sentences)
-    seen, counts = np.zeros(len(own), bool), {}
+def _leave_out_trained(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, list[str]]:
+    """Leave out sentences that a parser was trained on, and say how many."""
+    hashes = fingerprints(sentence.words for sentence in gold.sentences)
+    trained_on, counts = np.zeros(len(hashes), bool), {}
     for name, parser in parsers.items():
         trained = getattr(parser.model, "trained", None)
-        if trained is not None and (shared := np.isin(own, trained.trained_on)).any():
-            seen |= shared
+        if trained is not None and (shared := np.isin(hashes, trained.trained_on)).any():
+            trained_on |= shared
             counts[name] = int(shared.sum())
     if not counts:
         return gold, []
-    if seen.all():
+    if trained_on.all():
         problem = f"every sentence is among the training trees of {', '.join(counts)}"
         fix = "score other trees, or pass --allow-overlap"
         raise AttreeError("all-trained-on", problem, fix=fix)
@@ -117,11 +117,11 @@ def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, li
     ]
     for line in notes:
         say(f"attree: {line}")
-    return gold.take(np.flatnonzero(~seen).tolist()), notes
+    return gold.take(np.flatnonzero(~trained_on).tolist()), notes
 
 
 def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool] | None:
-    """Return the trees of a file or folder, and whether attree wrote them in bulk; None of none."""
+    """Read the trees of a file or folder; tell whether attree wrote them. None if it has none."""
     read: list[Sentence] = []
     if is_output(path):
         labelling = Labelling.parse(settings.labels)
@@ -141,10 +141,10 @@ def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool
             return None
     refused: list[str] = []
     for file in files:
-        # text whose name tells no format: attree's own brackets
+        # a file name that tells no format: brackets as attree writes them
         plain = settings.format is None and format_of(file) is None and file.suffix in (".txt", "")
-        how = replace(settings, format="ptb") if plain else settings
-        read += read_whole([file], how, refused.append)
+        reading = replace(settings, format="ptb") if plain else settings
+        read += read_whole([file], reading, refused.append)
     for line in refused:
         say(line)
     return (read, False) if read else None

@@ -1,4 +1,4 @@
-"""Parsers made with a few trees of a treebank, and their F1 on other trees."""
+"""Train parsers on a few trees of a treebank, and score them on other trees."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees, shared_rows, usable_trees
 from attree.trees.trees import Trees
 
-#: Which heads unsupervised parsers average, as config.yaml has it; where no head is as good, so
-#: many of the best.
+#: The heads that unsupervised parsers average, as in config.yaml; where no head is that good, this
+#: number of the best.
 _ABOVE, _ELSE_BEST = "above:30", 10
 
 
 @dataclass(frozen=True, slots=True)
 class FewShotPlan:
-    """What is made.
+    """The parsers to train and score.
 
     Attributes:
-        parsers: names of few-shot recipes, which train on the trees, and of ``UNSUPERVISED``, for
-            which heads are chosen by F1 on them; none for the best recipe, beside UPIO.
-        trees: how many trees, each by itself.
-        draws: how many times trees are drawn; F1 is the mean.
-        encoder: what ``find_encoder`` finds; None for the default one.
+        parsers: names of few-shot recipes, which train on the trees, and of ``UNSUPERVISED``, whose
+            heads are chosen by F1 on the trees; by default the best recipe and UPIO.
+        trees: numbers of training trees; every parser is trained with each.
+        draws: number of draws of the trees; F1 is the mean.
+        encoder: a name for ``find_encoder``; None for the default encoder.
         steps: batches that each parser is trained on.
-        device: ``cpu`` or ``cuda``; a GPU where there is one.
-        max_words: only test sentences of at most this many words are scored.
-        allow_overlap: train on trees whose sentences are scored all the same.
-        start: first weights, as ``attree train`` takes them; None for what it takes by default.
+        device: ``cpu`` or ``cuda``; by default a GPU if there is one.
+        max_words: score only test sentences of at most this many words.
+        allow_overlap: train also on trees of sentences that are scored.
+        start: first weights, as for ``attree train``; None for its default.
     """
 
     parsers: Sequence[str]
@@ -72,39 +72,39 @@ class FewShotPlan:
     start: str | None = None
 
     def check(self) -> None:
-        """Refuse what is unknown.
+        """Check the names of parsers, and that first weights have an effect.
 
         Raises:
-            AttreeError: a parser that does not exist, or first weights where none are trained.
+            AttreeError: a parser is unknown, or first weights are given but no parser is trained.
         """
-        known = (*UNSUPERVISED, *RECIPES)
+        names = (*UNSUPERVISED, *RECIPES)
         for name in self.parsers:
-            check_name(name, known, f"unknown parser {name!r}", near=True)
+            check_name(name, names, f"unknown parser {name!r}", near=True)
         if self.start and self.parsers and not set(self.parsers) & set(RECIPES):
-            problem = f"--start has no effect on {', '.join(self.parsers)}, which no trees train"
+            problem = f"--start has no effect on {', '.join(self.parsers)}: they are not trained"
             fix = "leave it out, or name a parser of attree train"
             raise AttreeError("option-without-effect", problem, fix=fix)
 
 
 def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]:
-    """Cut one treebank in two.
+    """Split a treebank into training and test sentences.
 
     Args:
         whole: the sentences of a file.
-        tested: a slice of sentences from 0 on, such as ``100:``, ``:100`` or ``100:200``: they are
-            tested on, and the others are trained on.
-        path: of the file.
+        tested: slice of the test sentences, counted from 0, such as ``100:``, ``:100`` or
+            ``100:200``; the others are training sentences.
+        path: path of the file, for errors.
 
     Raises:
-        AttreeError: no slice, or nothing is left to train on or to test on.
+        AttreeError: ``tested`` is no slice, or one of the two parts is empty.
     """
     count = whole.table.num_rows
-    found = re.fullmatch("([0-9]{0,9}):([0-9]{0,9})", tested.strip())
-    if found is None:
+    match = re.fullmatch("([0-9]{0,9}):([0-9]{0,9})", tested.strip())
+    if match is None:
         problem = f"--split {tested} is no slice of sentences"
         fix = "write 100: to test on all after the first 100, or 100:200"
         raise AttreeError("bad-split", problem, fix=fix)
-    start, stop = int(found[1] or 0), min(int(found[2] or count), count)
+    start, stop = int(match[1] or 0), min(int(match[2] or count), count)
     if not 0 < stop - start < count:
         left = "test on" if stop <= start else "train on"
         problem = f"--split {tested} leaves nothing to {left}: there are {count:,} sentences"
@@ -112,31 +112,31 @@ def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]
         raise AttreeError("empty-split", problem, file=path, fix=fix)
     rows = np.arange(count)
     inside = (start <= rows) & (rows < stop)
-    return _taken(whole, rows[~inside]), _taken(whole, rows[inside])
+    return _take_rows(whole, rows[~inside]), _take_rows(whole, rows[inside])
 
 
-def _taken(treebank: Treebank, rows: NDArray[np.int64]) -> Treebank:
-    """Return some of the sentences, numbered from 0."""
+def _take_rows(treebank: Treebank, rows: NDArray[np.int64]) -> Treebank:
+    """Return the sentences at ``rows``, numbered from 0."""
     table = treebank.table.take(rows)
     numbers = pa.array(np.arange(table.num_rows), pa.int32())
     return replace(treebank, table=table.set_column(0, table.schema.field(0), numbers))
 
 
 def evaluate_trained(train: Treebank, test: Treebank, plan: FewShotPlan) -> Evaluation:
-    """Train, parse, score.
+    """Train parsers, parse the test sentences and score the trees.
 
-    Sentences of ``test`` are left out of ``train`` unless the plan allows them, and numbers of
-    trees that there are not become all there are; both are said before anything is trained.
+    Sentences of ``test`` are left out of ``train`` unless the plan allows them. A number of trees
+    above those available is replaced by all of them. Both are said before training starts.
 
     Raises:
-        AttreeError: no tree to train on, or an unknown parser or encoder.
+        AttreeError: there is no tree to train on, or a parser or encoder is unknown.
     """
     plan.check()
     if not plan.parsers:
         plan = replace(plan, parsers=(usual([train.table]), "upio"))
     if not plan.allow_overlap:
         train = _without(train, test)
-    plan = replace(plan, trees=_there(plan.trees, train))
+    plan = replace(plan, trees=_limit_numbers(plan.trees, train))
     gold = Gold.of_table(test.table, test.punctuation)
     systems = []
     with ExitStack() as stack:
@@ -154,13 +154,13 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: FewShotPlan) -> Eval
 
 
 def _without(train: Treebank, test: Treebank) -> Treebank:
-    """Leave out of the training trees the sentences that are tested on; say how many."""
+    """Remove the test sentences from the training trees; say how many there were."""
     words = train.table["words"].to_pylist()
     shared = shared_rows(words, test.table["words"].to_pylist())
     if not shared:
         return train
-    left = np.setdiff1d(np.arange(len(words)), shared)
-    if not left.size:
+    rows = np.setdiff1d(np.arange(len(words)), shared)
+    if not rows.size:
         problem = "every training tree is among the sentences to be evaluated on"
         fix = "choose other trees, or pass --allow-overlap"
         raise AttreeError("all-evaluated-on", problem, fix=fix)
@@ -168,17 +168,17 @@ def _without(train: Treebank, test: Treebank) -> Treebank:
         f"attree: {len(shared):,} of {len(words):,} sentences are among those to be evaluated on: "
         "left out of training (--allow-overlap keeps them)"
     )
-    return _taken(train, left)
+    return _take_rows(train, rows)
 
 
-def _there(wanted: Sequence[int], train: Treebank) -> tuple[int, ...]:
-    """Return the numbers of trees that can be drawn; all there are in place of larger ones."""
-    there = len(usable_trees(train.table))
-    few = [n for n in wanted if n > there]
-    if few:
-        named = ", ".join(f"{n:,}" for n in few)
-        say(f"attree: {named} trees were asked for, there are {there:,} of three words and more")
-    return tuple(dict.fromkeys(min(n, there) for n in wanted))
+def _limit_numbers(wanted: Sequence[int], train: Treebank) -> tuple[int, ...]:
+    """Limit the numbers of trees to those that can be drawn."""
+    usable = len(usable_trees(train.table))
+    too_large = [n for n in wanted if n > usable]
+    if too_large:
+        listed = ", ".join(f"{n:,}" for n in too_large)
+        say(f"attree: {listed} trees were asked for, there are {usable:,} of three words and more")
+    return tuple(dict.fromkeys(min(n, usable) for n in wanted))
 
 
 def _notes(plan: FewShotPlan, bench: _Bench) -> Iterator[str]:
@@ -192,12 +192,12 @@ def _notes(plan: FewShotPlan, bench: _Bench) -> Iterator[str]:
 
 
 class _Bench:
-    """Makes parsers and parses the test sentences.
+    """Trains parsers and parses the test sentences.
 
     Args:
-        folder: a temporary one.
+        folder: a temporary folder.
         train, test: the treebanks.
-        plan: what is made.
+        plan: the parsers to train.
     """
 
     def __init__(self, folder: Path, train: Treebank, test: Treebank, plan: FewShotPlan) -> None:
@@ -218,14 +218,14 @@ class _Bench:
             self._start = "encoder"
 
     def parse(self, name: str, trees: int, seed: int) -> Trees:
-        """Return the trees of the test sentences by the parser that so many trees make."""
+        """Train a parser on ``trees`` trees of a draw, and parse the test sentences."""
         if name in UNSUPERVISED:
             source: Any = self._with_heads(name, self._draws[trees, seed])
         else:
-            source = self._trained(name, trees, seed)
+            source = self._train_parser(name, trees, seed)
         return Parser.of(source, device=self._plan.device).trees(self._words)[0]
 
-    def _trained(self, name: str, trees: int, seed: int) -> Any:
+    def _train_parser(self, name: str, trees: int, seed: int) -> Any:
         request = session.TrainingRequest(
             self._folder / "train.parquet",
             self._plan.encoder,
@@ -240,17 +240,17 @@ class _Bench:
 
     def _with_heads(self, name: str, rows: Sequence[int]) -> AveragedHeads:
         """Choose heads by their F1 on some training trees."""
-        made, gold = UNSUPERVISED[name], Parses.gold(self._drawn)
-        grid = rank(self._attention, gold, made, only=np.array(rows, np.int32)).grid()
+        recipe, gold = UNSUPERVISED[name], Parses.gold(self._drawn)
+        grid = rank(self._attention, gold, recipe, only=np.array(rows, np.int32)).grid()
         select = HeadSelection.parse(_ABOVE)
         if not (grid > select.number).any():
             self.few = True
             select = HeadSelection("best", number=min(_ELSE_BEST, grid.size))
-        return AveragedHeads(self._encoder, tuple(select.apply(grid)), made)
+        return AveragedHeads(self._encoder, tuple(select.apply(grid)), recipe)
 
     @cached_property
     def _drawn(self) -> pa.Table:
-        """The sentences of all draws, under their numbers among the training sentences."""
+        """The sentences of all draws, with their numbers in the training table."""
         rows = sorted({row for rows in self._draws.values() for row in rows})
         return self._train.table.take(rows)
 

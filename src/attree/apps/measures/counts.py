@@ -1,8 +1,8 @@
 """Node counts of words, shapes of trees and counts of phrase types, of many trees at once.
 
-A *node* is a span of a tree: a phrase. The tags over the words (preterminals) are none. A node
-counts at one word under each of three parsing strategies: the word at which that parser, reading
-from left to right, first makes it.
+A *node* is a span of a tree, a phrase. Tags over words (preterminals) are not nodes. Each of three
+parsing strategies counts a node at one word: the word at which that parser, reading from left to
+right, builds the node.
 
 ============  ==========================================================  ========================
 strategy      a node is made                                              nodes counted at word i
@@ -12,7 +12,7 @@ bottom-up     when it is reduced, after its last word                     ``end 
 left-corner   when its first child is complete, by projection from it     first child ends ``i + 1``
 ============  ==========================================================  ========================
 
-So each of the three sums to the number of nodes. They are the step counts of J. Hale, *Automaton
+So each of the three counts sums to the number of nodes. They are the steps of J. Hale, *Automaton
 Theories of Human Sentence Comprehension* (2014), chapter 3, as M. Nelson et al. (2017,
 *Neurophysiological dynamics of phrase-structure building during sentence processing*, PNAS 114)
 correlate them with brain signals. Their counts that include preterminals are larger by one at
@@ -32,11 +32,11 @@ _Integers = NDArray[np.int64]
 
 
 class OfWords(NamedTuple):
-    """Numbers of all words of some trees, one tree after the other; int64 (words,) each.
+    """Counts for all words of some trees, tree after tree; each int64 (words,).
 
     Attributes:
         top_down, bottom_up, left_corner: nodes counted at the word.
-        depth: nodes above it.
+        depth: nodes above the word.
     """
 
     top_down: _Integers
@@ -46,15 +46,15 @@ class OfWords(NamedTuple):
 
 
 class OfTrees(NamedTuple):
-    """Numbers of trees; (trees,) each, the shares and means NaN where there is nothing to count.
+    """Measures of trees, each (trees,); shares and means are NaN where there is nothing to count.
 
     Attributes:
         nodes: how many.
         depth: nodes above the deepest word.
-        mean_phrase_length: words of a node, on average.
-        right_branching, left_branching: of the phrases of two words and more inside others (a unary
-            chain is one), the shares that end where the phrase around them ends, and that begin
-            where it begins. The rest lies in the middle. The whole sentence is around all others.
+        mean_phrase_length: mean number of words of a node.
+        right_branching, left_branching: shares of the phrases of two or more words inside another
+            phrase that end where it ends, and that begin where it begins; the rest lies in the
+            middle. A unary chain counts as one phrase; the whole sentence contains all others.
     """
 
     nodes: _Integers
@@ -65,13 +65,13 @@ class OfTrees(NamedTuple):
 
 
 class PhraseTypes(NamedTuple):
-    """Nodes of each label of each tree; (pairs,) each, by tree, then label.
+    """Nodes by tree and label; each (pairs,), ordered by tree, then label.
 
     Attributes:
-        tree: its position.
+        tree: position of the tree.
         label: the label.
-        number: of its nodes.
-        mean_length: their words, on average.
+        number: number of nodes with the label.
+        mean_length: mean number of words of these nodes.
     """
 
     tree: _Integers
@@ -81,7 +81,7 @@ class PhraseTypes(NamedTuple):
 
 
 def distinct(trees: Trees) -> Trees:
-    """Return trees without one-word phrases, and with one node of each unary chain, the upper."""
+    """Return trees without one-word phrases, and with only the top node of each unary chain."""
     return trees.keep((trees.ends - trees.starts > 1) & ~_repeats(trees))
 
 
@@ -92,12 +92,12 @@ def of_words(trees: Trees) -> OfWords:
     begins, ends = first + trees.starts, first + trees.ends
     corner = first + _first_child_ends(trees)
 
-    def count(places: _Integers) -> _Integers:
-        return np.bincount(places, minlength=total + 1)
+    def count(positions: _Integers) -> _Integers:
+        return np.bincount(positions, minlength=total + 1)
 
     depth = np.cumsum(count(begins) - count(ends))
-    each = (count(begins), count(ends - 1), count(corner - 1), depth)
-    return OfWords(*(counts[:total] for counts in each))
+    columns = (count(begins), count(ends - 1), count(corner - 1), depth)
+    return OfWords(*(counts[:total] for counts in columns))
 
 
 def of_trees(trees: Trees) -> OfTrees:
@@ -114,75 +114,75 @@ def of_trees(trees: Trees) -> OfTrees:
     return OfTrees(
         trees.n_spans,
         depth,
-        _divided(lengths, trees.n_spans),
-        _divided(_sum(phrases, right), total),
-        _divided(_sum(phrases, left), total),
+        _divide(lengths, trees.n_spans),
+        _divide(_sum(phrases, right), total),
+        _divide(_sum(phrases, left), total),
     )
 
 
 def phrase_types(trees: Trees) -> PhraseTypes:
-    """Count the nodes of each label; of trees without labels nothing is returned."""
+    """Count the nodes of each label; the result is empty for trees without labels."""
     if trees.labels is None or not trees.labels.size:
         none = np.zeros(0, np.int64)
         return PhraseTypes(none, [], none, none.astype(np.float64))
     rank = np.argsort(np.argsort(trees.label_names))  # so that labels come in their order
     keys = trees.tree_of * len(trees.label_names) + rank[trees.labels]
-    found, which, count = np.unique(keys, return_inverse=True, return_counts=True)
-    lengths = np.bincount(which, weights=trees.ends - trees.starts)
+    unique, groups, count = np.unique(keys, return_inverse=True, return_counts=True)
+    lengths = np.bincount(groups, weights=trees.ends - trees.starts)
     names = sorted(trees.label_names)
-    tree, label = np.divmod(found, len(names))
+    tree, label = np.divmod(unique, len(names))
     return PhraseTypes(tree, [names[code] for code in label.tolist()], count, lengths / count)
 
 
 def _sum(trees: Trees, values: NDArray[Any]) -> _Integers:
-    """Sum a value of every span over each tree."""
+    """Sum the values of the spans of each tree."""
     return np.bincount(trees.tree_of, weights=values, minlength=len(trees)).astype(np.int64)
 
 
-def _divided(above: _Integers, below: _Integers) -> NDArray[np.float64]:
+def _divide(above: _Integers, below: _Integers) -> NDArray[np.float64]:
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
 
 
 def _follows(trees: Trees) -> NDArray[np.bool_]:
-    """Tell which spans are not the first of their tree."""
-    found = np.ones(trees.starts.size, np.bool_)
-    found[trees.offsets[:-1][trees.n_spans > 0]] = False
-    return found
+    """Return bool (spans,): whether a span is not the first of its tree."""
+    follows = np.ones(trees.starts.size, np.bool_)
+    follows[trees.offsets[:-1][trees.n_spans > 0]] = False
+    return follows
 
 
 def _same_start(trees: Trees) -> NDArray[np.bool_]:
-    """Tell which spans begin where the one before them in pre-order does: its first children."""
-    found = _follows(trees)
-    found[1:] &= trees.starts[1:] == trees.starts[:-1]
-    return found
+    """Return bool (spans,): whether a span is a first child, beginning where the last one began."""
+    same = _follows(trees)
+    same[1:] &= trees.starts[1:] == trees.starts[:-1]
+    return same
 
 
 def _repeats(trees: Trees) -> NDArray[np.bool_]:
-    """Tell which spans are those before them, lower in a unary chain."""
-    found = _same_start(trees)
-    found[1:] &= trees.ends[1:] == trees.ends[:-1]
-    return found
+    """Return bool (spans,): whether a span equals the last one, below it in a unary chain."""
+    repeated = _same_start(trees)
+    repeated[1:] &= trees.ends[1:] == trees.ends[:-1]
+    return repeated
 
 
 def _first_child_ends(trees: Trees) -> NDArray[np.int32]:
-    """Return where each span's first child ends: the next span if it begins there, else a word."""
-    found = trees.starts + 1
+    """Return the end of each span's first child: of the next span if it is one, else of a word."""
+    child_ends = trees.starts + 1
     first = np.flatnonzero(_same_start(trees))
-    found[first - 1] = trees.ends[first]
-    return found
+    child_ends[first - 1] = trees.ends[first]
+    return child_ends
 
 
 def _sides(trees: Trees) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell which distinct spans lie inside others, which of them on the left, which on the right.
+    """Return bool (spans,) each: whether a span is inside another, on its left, on its right.
 
-    Of spans in pre-order, the one before a first child is its parent. Seen from the right, by
-    falling end and rising start, the same holds of last children.
+    In pre-order, the span before a first child is its parent. Sorted by falling end, then rising
+    start, the span before a last child is its parent.
     """
     whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
     left = _same_start(trees) | ~_follows(trees) & (trees.starts == 0)
     order = np.lexsort((trees.starts, -trees.ends, trees.tree_of))
     ends, tree = trees.ends[order], trees.tree_of[order]
-    mirrored = ends == trees.n_words[tree]  # those of no other parent end with the sentence
+    mirrored = ends == trees.n_words[tree]  # a child of the sentence ends with it
     mirrored[1:] |= (ends[1:] == ends[:-1]) & (tree[1:] == tree[:-1])
     right = np.empty_like(mirrored)
     right[order] = mirrored

@@ -1,4 +1,4 @@
-"""The tables of measures, as Parquet and as tab-separated text, of trees wherever they lie."""
+"""Write tables of measures of trees, as Parquet and as tab-separated text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from attree.treebank.pairing import read_whole
 from attree.treebank.sentence import Sentence, SplitSettings
 from attree.trees.trees import Trees
 
-#: Sentences that are measured at a time.
+#: Number of sentences measured at a time.
 _AT_A_TIME = 1000
 
 
@@ -42,10 +42,10 @@ class MeasuredTrees:
     """Some sentences and their trees.
 
     Attributes:
-        file, line, sentence, status: of each; ``sentence`` counts within a line of bulk output,
-            else from the beginning of the input.
-        words: of each.
-        trees: of each.
+        file, line, sentence, status: of each sentence; ``sentence`` counts within a line of bulk
+            output, else from the beginning of the input.
+        words: words of each sentence.
+        trees: tree of each sentence.
     """
 
     file: Sequence[str]
@@ -58,21 +58,21 @@ class MeasuredTrees:
 
 @dataclass(slots=True)
 class Reading:
-    """How inputs are read.
+    """Reads inputs.
 
     Attributes:
-        settings: of treebank files.
-        refused: sentences that could not be read, each told on stderr.
+        settings: settings for treebank files.
+        refused: number of sentences that could not be read; each is told on stderr.
     """
 
     settings: SplitSettings = field(default_factory=lambda: SplitSettings(punctuation="keep"))
     refused: int = field(default=0, init=False)
 
     def all(self, inputs: Iterable[Path]) -> Iterator[MeasuredTrees]:
-        """Yield what inputs hold, some sentences at a time.
+        """Yield the trees of inputs, some sentences at a time.
 
         Raises:
-            AttreeError: an input that is not there, or no trees.
+            AttreeError: an input is missing or has no trees.
         """
         for path in inputs:
             if is_output(path):
@@ -114,16 +114,16 @@ def _of_sentences(some: Sequence[Sentence], first: int) -> MeasuredTrees:
 
 
 def _of_folder(folder: Path) -> Iterator[MeasuredTrees]:
-    """Yield what a folder of ``attree parse`` holds, a shard at a time.
+    """Yield the trees of an output folder of ``attree parse``, a shard at a time.
 
     Raises:
-        AttreeError: no such folder, or a damaged shard.
+        AttreeError: the folder has no trees, or a shard is damaged.
     """
     shards = 0
     for table, trees in read_shards(folder):
-        place: dict[str, Any] = {name: table[name].to_pylist() for name in _WHERE.names}
+        columns: dict[str, Any] = {name: table[name].to_pylist() for name in _WHERE.names}
         words = [text.split(" ") if text else [] for text in table["words"].to_pylist()]
-        yield MeasuredTrees(**place, words=words, trees=trees)
+        yield MeasuredTrees(**columns, words=words, trees=trees)
         shards += 1
     if not shards:
         problem = "this folder has no trees of `attree parse`"
@@ -140,22 +140,22 @@ def _schema(**columns: pa.DataType) -> pa.Schema:
     return pa.schema([*_WHERE, *(pa.field(name, kind) for name, kind in columns.items())])
 
 
-#: One row a word, in order; ``word`` counts from 0. See
+#: One row per word, in order; ``word`` counts from 0. See
 #: :class:`attree.apps.measures.counts.OfWords`.
 WORDS = _schema(word=_INT, text=_TEXT, **dict.fromkeys(OfWords._fields, _INT))
-#: One row a sentence, those without a tree too. See :class:`attree.apps.measures.counts.OfTrees`.
+#: One row per sentence, with or without a tree. See :class:`attree.apps.measures.counts.OfTrees`.
 SENTENCES = _schema(
     **dict.fromkeys(("words", *OfTrees._fields[:2]), _INT),
     **dict.fromkeys(OfTrees._fields[2:], _FLOAT),
 )
-#: One row a sentence and label, of trees with labels.
+#: One row per sentence and label, for trees with labels.
 PHRASES = _schema(label=_TEXT, count=_INT, mean_length=_FLOAT)
 
 FORMATS = (".parquet", ".tsv")
-#: Of each row its sentence's position, and the further columns.
+#: The position of each row's sentence, and the further columns.
 Rows = tuple[NDArray[np.int64], list[Any]]
 
-#: What readers of tab-separated text take for the end of a cell or a row.
+#: Characters that would end a cell or a row of tab-separated text.
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -168,7 +168,7 @@ def _words(some: MeasuredTrees) -> Rows:
 
 def _sentences(some: MeasuredTrees) -> Rows:
     nodes, depth, *shares = of_trees(some.trees)
-    means = (pa.array(each, from_pandas=True) for each in shares)  # NaN is no value
+    means = (pa.array(share, from_pandas=True) for share in shares)  # NaN is no value
     return np.arange(len(some.trees)), [some.trees.n_words, nodes, depth, *means]
 
 
@@ -177,7 +177,7 @@ def _phrases(some: MeasuredTrees) -> Rows:
     return tree, columns
 
 
-#: table → its columns, and what makes its rows of some sentences and their trees.
+#: table → its columns, and the function that makes its rows
 TABLES: dict[str, tuple[pa.Schema, Callable[[MeasuredTrees], Rows]]] = {
     "words": (WORDS, _words),
     "sentences": (SENTENCES, _sentences),
@@ -187,7 +187,7 @@ TABLES: dict[str, tuple[pa.Schema, Callable[[MeasuredTrees], Rows]]] = {
 
 @contextmanager
 def _table(folder: Path, name: str) -> Iterator[Callable[[MeasuredTrees], int]]:
-    """Open a table's two files, both whole or absent in the end; yield what adds rows to them."""
+    """Open a table's two files, written whole or not at all; yield a function that adds rows."""
     schema, make = TABLES[name]
     with (
         whole_file(folder / f"{name}.parquet") as binary,
@@ -212,21 +212,21 @@ def _table(folder: Path, name: str) -> Iterator[Callable[[MeasuredTrees], int]]:
 
 
 def _cell(value: Any) -> Any:
-    """Return a value for tab-separated text; quotes are left to the writer."""
+    """Return a value for tab-separated text; the writer adds quotes."""
     if isinstance(value, str):
         return value.translate(_ESCAPES)
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds measures or anything of others, before anything is measured."""
+    """Check before measuring that a folder holds no measures and no other files."""
     names = [f"{name}{suffix}" for name in TABLES for suffix in FORMATS]
     signs = [name for name in names if name.endswith(".parquet") and _is_ours(folder / name)]
     check_folder(folder, names, signs, names[0], what="a table of measures", overwrite=overwrite)
 
 
 def _is_ours(path: Path) -> bool:
-    """Tell by its columns whether attree made a table."""
+    """Tell whether attree wrote a table, by its columns."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -241,12 +241,12 @@ def write_measures(
     """Measure sentences and write the tables ``words``, ``sentences`` and ``phrases``.
 
     Args:
-        measured: some sentences at a time.
-        folder: for the tables.
-        plain: one-word phrases, and all of a unary chain but one, do not count.
+        measured: sentences and trees, some at a time.
+        folder: folder for the tables.
+        plain: leave out one-word phrases, and all nodes of a unary chain but one.
 
     Returns:
-        table → its rows.
+        table → number of rows.
     """
     rows = dict.fromkeys(TABLES, 0)
     with ExitStack() as stack:

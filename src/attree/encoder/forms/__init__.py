@@ -1,8 +1,8 @@
-"""Encoders that packages carry in forms of their own, and what reads each form.
+"""Encoders that packages carry in other forms, and the converters of these forms.
 
-A form is a file beside this with a ``VERSION``, which is raised when what it writes changes, and
-``convert(source, folder)``, which writes a checkpoint as ``save_pretrained`` would. A package's
-file is known by its SHA-256; :mod:`attree.encoder.converted` finds, checks and converts it.
+A form is a module in this folder with a ``VERSION``, which is raised when its output changes, and
+``convert(source, folder)``, which writes a checkpoint like ``save_pretrained``. A package's file is
+identified by its SHA-256; :mod:`attree.encoder.converted` finds, checks and converts it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ FORMS = {
 
 
 class Form(Protocol):
-    """What the module of a form has."""
+    """The interface of a form's module."""
 
     VERSION: int
 
     def convert(self, source: BinaryIO, folder: Path) -> None:
-        """Write the checkpoint that ``source`` holds into an empty folder.
+        """Convert ``source`` to a checkpoint in an empty folder.
 
         Raises:
-            AttreeError: ``source`` is damaged; the problem is said without naming the file.
+            AttreeError: ``source`` is damaged; the message does not name the file.
         """
 
 
@@ -40,12 +40,12 @@ class Carried:
 
     Args:
         form: a name of :data:`FORMS`.
-        version: of the packages that hold the file.
-        parts: distribution → its file, relative to where packages are installed; several are one
-            file cut into pieces, in order.
-        sha256: of the whole file.
-        size: bytes that making the checkpoint takes on the disk, about: its own, and those of the
-            whole file where that is in pieces.
+        version: version of the packages that have the file.
+        parts: distribution → its file, relative to the folder of installed packages; several are
+            the parts of one file, in order.
+        sha256: hash of the whole file.
+        size: approximate bytes on disk needed for conversion: the checkpoint, and a copy of the
+            whole file if it is in parts.
     """
 
     form: str
@@ -62,14 +62,14 @@ class Carried:
 
     @property
     def reinstall(self) -> str:
-        """The command that installs them anew."""
+        """The command that reinstalls the packages."""
         return self.pip.replace("install", "install --force-reinstall", 1)
 
     @property
     def fingerprint(self) -> str:
-        """What identifies the checkpoint: a hash of its source and of what converts it."""
-        made = f"{self.sha256} {self.form} {form(self.form).VERSION}"
-        return hashlib.sha256(made.encode()).hexdigest()[:32]
+        """The checkpoint's fingerprint: a hash of its source and of the converter's version."""
+        identity = f"{self.sha256} {self.form} {form(self.form).VERSION}"
+        return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
 #: name of an encoder → the packages that carry it
@@ -97,7 +97,7 @@ CARRIED = {
 
 
 def carried(name: str) -> Carried | None:
-    """Return the encoder of that name that packages carry, however its dashes are written."""
+    """Return the encoder in packages with a name, whose dashes may be ``-``, ``_`` or ``.``."""
     return CARRIED.get(re.sub(r"[-_.]+", "-", name).lower())
 
 

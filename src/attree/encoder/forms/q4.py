@@ -1,8 +1,8 @@
-"""The form ``E5S1``: a BERT with its Unigram tokeniser in one file, four bits a weight.
+"""The form ``E5S1``: a BERT with its Unigram tokeniser in one file, at four bits per weight.
 
 Rows of quantised tensors are blocks of 32 weights in 18 bytes: a float16 scale, then 16 bytes whose
-low halves are the weights 0-15 and high halves 16-31, each minus 8. They are written as float32:
-float16 cannot hold every product of scale and weight.
+low halves are the weights 0-15 and high halves 16-31, each minus 8. They are converted to float32,
+as float16 cannot represent every product of scale and weight.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ VERSION = 1
 _MAGIC, _FORMAT = b"E5S1", 1
 _BLOCK, _BLOCK_BYTES = 32, 18
 _FLOAT, _QUANTISED = 0, 1
-#: More of any dimension is no encoder.
+#: Largest plausible size of a dimension.
 _LARGEST = 10_000_000
 
 _SPACE = "▁"
 
-#: What ``config.json`` calls the sizes at the head of the file, in their order.
+#: Keys in ``config.json`` of the sizes in the file's header, in their order.
 _SIZES = (
     "hidden_size",
     "num_hidden_layers",
@@ -44,7 +44,7 @@ _SIZES = (
 
 
 def convert(source: BinaryIO, folder: Path) -> None:
-    """Write the checkpoint that ``source`` holds into ``folder``; see :class:`forms.Form`."""
+    """Convert ``source`` to a checkpoint in ``folder``; see :class:`forms.Form`."""
     reader = _Reader(source.read())
     sizes, epsilon = _read_head(reader)
     pieces = _Pieces(reader)
@@ -76,25 +76,25 @@ def _write_json(path: Path, value: Any) -> None:
 
 
 class _Reader:
-    """Little-endian numbers of a file, one after the other, never past its end."""
+    """Reads little-endian numbers of a file one after the other, never past its end."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data, self.position = data, 0
 
     def bytes(self, count: int) -> bytes:
         """Return the next bytes."""
-        start, self.at = self.at, self.at + count
-        if not start <= self.at <= len(self.data):
+        start, self.position = self.position, self.position + count
+        if not start <= self.position <= len(self.data):
             raise AttreeError("cut-short", "the file ends too early, or a length in it is wrong")
-        return self.data[start : self.at]
+        return self.data[start : self.position]
 
     def take(self, form: str) -> tuple[Any, ...]:
-        """Return numbers of a form of :mod:`struct`."""
+        """Return the next numbers, in a format of :mod:`struct`."""
         return struct.unpack("<" + form, self.bytes(struct.calcsize("<" + form)))
 
 
 def _read_head(reader: _Reader) -> tuple[dict[str, int], float]:
-    """Return the sizes, by their names in ``config.json``, and the ε of normalisations."""
+    """Return key in ``config.json`` → size, and the ε of normalisations."""
     if reader.bytes(4) != _MAGIC:
         raise AttreeError("not-e5s1", "this is no E5S1 file")
     (version,) = reader.take("i")
@@ -106,13 +106,13 @@ def _read_head(reader: _Reader) -> tuple[dict[str, int], float]:
         raise AttreeError("block-size", f"blocks of {block} weights, attree reads {_BLOCK}")
     possible = all(0 < size <= _LARGEST for size in sizes.values())
     if not possible or sizes["hidden_size"] % sizes["num_attention_heads"]:
-        problem = f"sizes that cannot be: {', '.join(map(str, sizes.values()))}"
+        problem = f"impossible sizes: {', '.join(map(str, sizes.values()))}"
         raise AttreeError("impossible-sizes", problem)
     return sizes, epsilon
 
 
 class _Pieces:
-    """The word pieces, their scores, and which of them are special."""
+    """The word pieces, their scores, and the special pieces."""
 
     def __init__(self, reader: _Reader) -> None:
         count, *special = reader.take("5i")
@@ -124,7 +124,7 @@ class _Pieces:
         self.scores = np.frombuffer(reader.bytes(4 * count), "<f4").tolist()
         text = reader.bytes(size)
         if offsets[0] != 0 or offsets[-1] > size or offsets != sorted(offsets):
-            problem = "the word pieces' places are not in order, or past the end"
+            problem = "the offsets of word pieces are not in order, or past the end"
             raise AttreeError("piece-offsets", problem)
         try:
             self.names = [text[start:end].decode() for start, end in pairwise(offsets)]
@@ -136,7 +136,7 @@ class _Pieces:
         self.start, self.end = self.names[self.bos], self.names[self.eos]
 
     def settings(self, positions: int) -> dict[str, Any]:
-        """Return what ``tokenizer_config.json`` says."""
+        """Return the content of ``tokenizer_config.json``."""
         settings = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "model_max_length": positions,
@@ -175,7 +175,7 @@ class _Pieces:
 
 
 def _tensors(sizes: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Yield of each tensor its name in the file, its name in a ``BertModel``, and its shape."""
+    """Yield each tensor's name in the file, its name in a ``BertModel``, and its shape."""
     hidden, inner = sizes["hidden_size"], sizes["intermediate_size"]
     for short, long, size in (
         ("word", "word", "vocab_size"),
@@ -205,7 +205,7 @@ def _tensors(sizes: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ..
 
 
 def _read_weights(reader: _Reader, sizes: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
-    """Return the tensors by their names in the checkpoint."""
+    """Return name in the checkpoint → tensor."""
     (count,) = reader.take("i")
     entries: dict[str, tuple[int, int, int, int]] = {}
     for _ in range(count):
@@ -216,7 +216,7 @@ def _read_weights(reader: _Reader, sizes: Mapping[str, int]) -> dict[str, NDArra
     for short, long, shape in _tensors(sizes):
         if short not in entries:
             raise AttreeError("missing-tensor", f"the tensor {short} is missing")
-        kind, count, reader.at, length = entries[short]
+        kind, count, reader.position, length = entries[short]
         if count != np.prod(shape, dtype=np.int64):
             wanted = " × ".join(map(str, shape))
             problem = f"the tensor {short} has {count:,} weights, not {wanted}"

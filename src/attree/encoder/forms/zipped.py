@@ -1,4 +1,4 @@
-"""A checkpoint in a zip, of which every package of a series has a piece."""
+"""The form of a checkpoint in a zip file, which may be split over several packages."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ VERSION = 1
 
 
 def convert(source: BinaryIO, folder: Path) -> None:
-    """Write the files of the zip's checkpoint into ``folder``; see :class:`forms.Form`.
+    """Extract the zip's checkpoint into ``folder``; see :class:`forms.Form`.
 
-    The folder of the zip that has ``config.json`` beside ``model.safetensors`` is the checkpoint's.
-    Only what attree reads of one is taken out.
+    The checkpoint is the folder of the zip with ``config.json`` and ``model.safetensors``. Only
+    files that attree reads are extracted.
     """
     try:
         with zipfile.ZipFile(source) as archive:

@@ -1,4 +1,4 @@
-"""Pictures: lines with error bars, heat maps of heads and of words."""
+"""Draw figures: lines with error bars, heat maps of heads and of words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attree.base.files import whole_file
 from attree.base.text import safe
 from attree.reports.figures import ARTICLE, BASELINE, BRACKETS, COMPUTED
 
-#: A word such as $\frac{$ is drawn as it is.
+# a word such as $\frac{$ is drawn as it is
 matplotlib.rcParams["text.parse_math"] = False
 
 _MARKERS = "osD^vP*X"
@@ -31,7 +31,7 @@ _BASELINE = "highest baseline"
 Matrix = NDArray[np.float64]
 _Rows = list[Mapping[str, Any]]
 
-#: axis → what stands under the picture
+#: axis → its title
 AXIS_TITLES = {
     "trees": "trees",
     "layer": "layer",
@@ -45,14 +45,14 @@ AXIS_TITLES = {
 
 
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
-    """Draw corpus F1 over the columns of a table, a line a parser, its deviation as error bars.
+    """Draw corpus F1 over the columns of a table, one line per parser, deviations as error bars.
 
-    Where the table has parts (languages), each has axes of its own, and the highest baseline there.
+    Each panel of the table (a language) has its own axes, with a line for its highest baseline.
 
     Args:
-        rows: the table's (its Parquet file): panel, label, column, source, corpus_f1,
-            corpus_f1_std, and what the axis names.
-        title: of the picture.
+        rows: rows of the table's Parquet file: panel, label, column, source, corpus_f1,
+            corpus_f1_std, and the column that ``axis`` names.
+        title: title of the figure.
         axis: a name in :data:`AXIS_TITLES`.
     """
     shown: _Rows = [
@@ -79,7 +79,7 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
         handles: dict[str, Any] = {}
         for axes in parts:
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-        # parsers first, as they stand in the table
+        # parsers first, in the order of the table
         names = sorted(handles, key=_BASELINE.__eq__)
         key.legend([handles[name] for name in names], names, fontsize=8, loc="center")
     elif len(labels) > _LINES_WITH_ROOM:
@@ -91,9 +91,9 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
 
 
 def _parts(count: int, n_labels: int) -> tuple[Figure, list[Any], Any]:
-    """Return a figure with axes for some parts, three side by side, and axes for the key if any."""
+    """Return a figure, axes for its panels, three side by side, and axes for the legend or None."""
     if count == 1:
-        # a long key would lie over the lines
+        # a long legend would cover the lines
         size = (8.4 if n_labels > _LINES_WITH_ROOM else 6.4, 4.2)
         figure, axes = plt.subplots(figsize=size, layout="constrained")
         return figure, [axes], None
@@ -106,37 +106,37 @@ def _parts(count: int, n_labels: int) -> tuple[Figure, list[Any], Any]:
 
 
 def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
-    """Draw a line for each parser; a parser looks the same in every part of a picture."""
-    places = _places(list(dict.fromkeys(row["column"] for row in rows)))
+    """Draw a line for each parser, in the same style in every panel."""
+    positions = _places(list(dict.fromkeys(row["column"] for row in rows)))
     priced = axis == BRACKETS
     for index, label in enumerate(labels):
-        own = _without_repeats([row for row in rows if row["label"] == label])
-        if not own:
+        line = _without_repeats([row for row in rows if row["label"] == label])
+        if not line:
             continue
         axes.errorbar(
-            [row[BRACKETS] if priced else places[row["column"]] for row in own],
-            [row["corpus_f1"] for row in own],
-            yerr=[row["corpus_f1_std"] or 0.0 for row in own],
+            [row[BRACKETS] if priced else positions[row["column"]] for row in line],
+            [row["corpus_f1"] for row in line],
+            yerr=[row["corpus_f1_std"] or 0.0 for row in line],
             label=label,
             color=f"C{index % 10}",
             marker=_MARKERS[index % len(_MARKERS)],
-            linestyle="--" if own[0]["source"] == ARTICLE else "-",
+            linestyle="--" if line[0]["source"] == ARTICLE else "-",
             markersize=4,
             linewidth=1.2,
             capsize=3,
         )
-    if axis == "trees" and min(places.values(), default=0) > 0:
+    if axis == "trees" and min(positions.values(), default=0) > 0:
         axes.set_xscale("log")
         axes.minorticks_off()
     if not priced:
-        axes.set_xticks(list(places.values()), list(places), fontsize=8)
+        axes.set_xticks(list(positions.values()), list(positions), fontsize=8)
     axes.set_xlabel(AXIS_TITLES[axis])
     axes.set_ylabel("corpus F1")
     axes.grid(alpha=0.3)
 
 
 def _without_repeats(rows: _Rows) -> _Rows:
-    """Leave out what a set with fewer trees than were asked for gave once more."""
+    """Keep one of several rows that used the same trees, as fewer exist than were asked for."""
     seen: set[int] = set()
     kept = []
     for row in rows:
@@ -150,30 +150,30 @@ def _without_repeats(rows: _Rows) -> _Rows:
 
 
 def _places(columns: list[str]) -> dict[str, float]:
-    """Return where columns stand: by their number if all have one, else side by side."""
+    """Return column → position: its number if all columns are numbers, else its index."""
     try:
         return {column: float(column) for column in columns}
     except ValueError:
-        return {column: float(place) for place, column in enumerate(columns)}
+        return {column: float(position) for position, column in enumerate(columns)}
 
 
 def maps(matrices: Mapping[str, Matrix], sides: Mapping[str, Any]) -> Figure:
-    """Draw matrices as heat maps, four side by side, lighter is higher as in the article.
+    """Draw matrices as heat maps, four side by side; lighter is higher, as in the article.
 
     Args:
         matrices: title → matrix.
-        sides: ``x`` and ``y`` axis titles, and ``words`` to stand along both axes if any.
+        sides: axis titles ``x`` and ``y``, and optional ``words`` for the ticks of both axes.
     """
     words = sides.get("words")
     across = min(len(matrices), _MAPS_ACROSS)
     down = -(-len(matrices) // _MAPS_ACROSS)
     side = 3.6 if words is None else max(3.2, 0.3 * len(words))
-    figure, every = plt.subplots(
+    figure, grid = plt.subplots(
         down, across, figsize=(side * across, side * down), layout="constrained", squeeze=False
     )
-    for axes in every.flat[len(matrices) :]:
+    for axes in grid.flat[len(matrices) :]:
         axes.set_axis_off()
-    for axes, (title, matrix) in zip(every.flat, matrices.items(), strict=False):
+    for axes, (title, matrix) in zip(grid.flat, matrices.items(), strict=False):
         picture = _heat_map(axes, matrix, title, sides)
         tell(picture, *(
             f"{words[y]} → {words[x]}: {matrix[y, x]:.3f}" if words
@@ -185,20 +185,20 @@ def maps(matrices: Mapping[str, Matrix], sides: Mapping[str, Any]) -> Figure:
 
 
 def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
-    """Draw the share of right spans over their probability; on the diagonal both are equal.
+    """Draw the share of right spans over their probability; both are equal on the diagonal.
 
     Args:
-        rows: line, kind, spans, likely, right; a point is as large as its share of the spans.
-        title: of the picture.
+        rows: line, kind, spans, likely, right; the size of a point is its share of the spans.
+        title: title of the figure.
     """
     figure, axes = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
     axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="right as often as said")
-    for place in dict.fromkeys((row["line"], row["kind"]) for row in rows):
-        own = [row for row in rows if (row["line"], row["kind"]) == place]
-        every = sum(row["spans"] for row in own)
-        x, y = ([row[name] for row in own] for name in ("likely", "right"))
-        (line,) = axes.plot(x, y, linewidth=1.2, label=", ".join(place))
-        sizes = [300 * row["spans"] / every for row in own]
+    for key in dict.fromkeys((row["line"], row["kind"]) for row in rows):
+        points = [row for row in rows if (row["line"], row["kind"]) == key]
+        total = sum(row["spans"] for row in points)
+        x, y = ([row[name] for row in points] for name in ("likely", "right"))
+        (line,) = axes.plot(x, y, linewidth=1.2, label=", ".join(key))
+        sizes = [300 * row["spans"] / total for row in points]
         axes.scatter(x, y, s=sizes, color=line.get_color(), alpha=0.6)
     axes.set_xlabel("probability of a span")
     axes.set_ylabel("share of such spans in the gold tree")
@@ -209,13 +209,13 @@ def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
 
 
 def heads(ranking: pa.Table, title: str) -> Figure:
-    """Draw the F1 of every attention head, layers down, heads across, the selected ones framed.
+    """Draw the F1 of every attention head, layers down, heads across, selected heads framed.
 
-    Each cell carries its F1, so that the picture can be read without the table.
+    Each cell shows its F1, so that the figure can be read without the table.
 
     Args:
-        ranking: columns layer, head, corpus_f1, selected.
-        title: of the picture.
+        ranking: table with the columns layer, head, corpus_f1, selected.
+        title: title of the figure.
     """
     cells = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
     f1 = np.full((cells[0].max() + 1, cells[1].max() + 1), np.nan)
@@ -239,13 +239,12 @@ def heads(ranking: pa.Table, title: str) -> Figure:
 
 
 def labels(names: Sequence[str], counts: NDArray[np.int64], title: str) -> Figure:
-    """Draw which label is taken for which: gold down, predicted across, percent of each gold label.
+    """Draw a confusion of labels: gold down, predicted across, in percent of each gold label.
 
     Args:
-        names: of the labels, in the order of rows and columns; none where there is nothing to draw,
-            which the picture says.
-        counts: (names, names), spans.
-        title: of the picture.
+        names: labels of rows and columns; if there are none, the figure says so.
+        counts: int64 (names, names), spans.
+        title: title of the figure.
     """
     if not names:
         figure, axes = plt.subplots(figsize=(5.4, 1.2), layout="constrained")
@@ -271,7 +270,7 @@ def labels(names: Sequence[str], counts: NDArray[np.int64], title: str) -> Figur
 
 
 def _heat_map(axes: Any, matrix: Matrix, title: str, sides: Mapping[str, Any]) -> Any:
-    # each cell is around its number
+    # cell i reaches from i - 0.5 to i + 0.5
     down, across = (np.arange(count + 1) - 0.5 for count in matrix.shape)
     picture = axes.pcolormesh(across, down, matrix, cmap="viridis", edgecolors="face")
     axes.invert_yaxis()
@@ -298,21 +297,21 @@ def _write_values(axes: Any, matrix: Matrix) -> None:
 
 
 def tell(part: Any, *tips: str) -> None:
-    """Say what a part of a picture shows; of a heat map each cell, row by row.
+    """Attach tips to a part of a figure; a heat map gets one per cell, row by row.
 
-    A picture of the report has it where it is pointed at (:func:`page.charts.as_svg`).
+    The report shows a tip where the figure is pointed at (:func:`page.charts.as_svg`).
     """
     part.set_gid("told")
     part.set_label("\n".join(map(safe, tips)))
 
 
 def told(figure: Figure) -> list[Any]:
-    """Return the parts of a figure that say what they show, in the order in which it has them."""
+    """Return the parts of a figure that have tips, in the figure's order."""
     return [part for part in figure.findobj() if part.get_gid() == "told"]
 
 
 def save(figure: Figure, output: Path) -> None:
-    """Write a figure as .png, .svg or .pdf, whole or not at all."""
+    """Write a figure to a .png, .svg or .pdf file, whole or not at all."""
     make_safe(figure)
     with whole_file(output) as part:
         figure.savefig(part, format=output.suffix[1:], dpi=150)
@@ -320,6 +319,6 @@ def save(figure: Figure, output: Path) -> None:
 
 
 def make_safe(figure: Figure) -> None:
-    """Show control characters of a figure's texts."""
+    """Make control characters in a figure's texts visible."""
     for text in figure.findobj(matplotlib.text.Text):
         text.set_text("\n".join(map(safe, text.get_text().split("\n"))))

@@ -1,8 +1,8 @@
-"""Pictures of ``figures/draw.py`` as SVG inside the page: without a script, in its colours.
+"""Figures of ``figures/draw.py`` as SVG inside the page: without scripts, in the page's colours.
 
-Colours are drawn as placeholders, which become variables of the page's style: so one chart suits
-light, dark and paper. Text stays text, and every bar or cell says its figures when it is pointed
-at.
+Figures are drawn in placeholder colours, which are replaced by variables of the page's style, so
+that a chart suits light and dark pages and paper. Text stays text, and every bar or cell shows its
+numbers when it is pointed at.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from attree.reports.figures import draw
 from attree.reports.page.scores import CEILING, name_of
 from attree.reports.tables.build import ScoreRow
 
-#: Placeholder → variable of page.css.
+#: placeholder colour → variable of page.css
 _COLOURS = {
     "#010101": "ink",
     "#020202": "soft",
@@ -62,7 +62,7 @@ _STYLE: Any = {
     "axes.prop_cycle": cycler(color=list(_COLOURS)[4:]),
 }
 
-#: Baseline → its mark below the bars, and the sign that stands for it in text.
+#: baseline → its mark below the bars, and its sign in text
 MARKS = {
     "right_branching": (">", "▶"),
     "left_branching": ("<", "◀"),
@@ -74,17 +74,17 @@ MARKS = {
 }
 _WIDTH = 3.6
 _ROW = 0.34
-#: In points; a picture of several parts is wider.
+#: Width of a single chart in points; figures of several panels are wider.
 _ONE_CHART = 500
 
 
 def bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow], name: str) -> str:
-    """Draw corpus F1 on one test set: a bar a parser with its interval, the baselines as marks.
+    """Draw corpus F1 on one test set: a bar with interval per parser, a mark per baseline.
 
     Args:
-        rows: of the test set.
-        every: of the run, by which parsers are named.
-        name: of the test set, for those who do not see the chart.
+        rows: rows of the test set.
+        every: all rows of the run, for the names of parsers.
+        name: name of the test set, for screen readers.
     """
     return as_svg(partial(_bars, rows, every), f"Corpus F1 on {name}")
 
@@ -95,8 +95,8 @@ def _bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow]) -> Figure:
     last = len(parsers)
     size = (_WIDTH, 0.42 + _ROW * (last + 1.6))
     figure, axes = pyplot.subplots(figsize=size, layout="constrained")
-    for place, (row, f1) in enumerate(parsers):
-        _bar(axes, place, row, f1)
+    for position, (row, f1) in enumerate(parsers):
+        _bar(axes, position, row, f1)
     _baselines(axes, last, [(row, f1) for row, f1 in scored if row.parser in MARKS])
     names = [safe(name_of(row, every)) for row, _ in parsers]
     names = [name if len(name) <= 20 else f"{name[:19]}…" for name in names]
@@ -111,22 +111,22 @@ def _bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow]) -> Figure:
     return figure
 
 
-def _bar(axes: Any, place: int, row: ScoreRow, f1: float) -> None:
-    low, high = row.intervals.get("corpus_f1", (f1, f1))
-    (bar,) = axes.barh(place, f1, height=0.62, color=_BAR)
-    axes.plot([low, high], [place, place], color=_INK, linewidth=1.4, marker="|", markersize=6)
-    axes.text(high + 2, place, number(f1), va="center", fontsize=10)
+def _bar(axes: Any, row: int, parser: ScoreRow, f1: float) -> None:
+    low, high = parser.intervals.get("corpus_f1", (f1, f1))
+    (bar,) = axes.barh(row, f1, height=0.62, color=_BAR)
+    axes.plot([low, high], [row, row], color=_INK, linewidth=1.4, marker="|", markersize=6)
+    axes.text(high + 2, row, number(f1), va="center", fontsize=10)
     interval = f", 95 % interval {number(low)} to {number(high)}"
-    draw.tell(bar, f"{row.heading}: {number(f1)}{interval * ((low, high) != (f1, f1))}")
+    draw.tell(bar, f"{parser.heading}: {number(f1)}{interval * ((low, high) != (f1, f1))}")
 
 
-def _baselines(axes: Any, place: int, scored: Sequence[tuple[ScoreRow, float]]) -> None:
+def _baselines(axes: Any, position: int, scored: Sequence[tuple[ScoreRow, float]]) -> None:
     f1s: dict[bool, list[float]] = {False: [], True: []}
     for level, (row, f1) in enumerate(sorted(scored, key=lambda pair: pair[1])):
         is_ceiling = row.parser == CEILING
         f1s[is_ceiling].append(f1)
-        # marks of like figures would hide each other: they take turns at three heights
-        height = place + 0.2 + (0 if is_ceiling else 0.27 * (level % 3 - 1))
+        # marks of similar F1 would hide each other: alternate three heights
+        height = position + 0.2 + (0 if is_ceiling else 0.27 * (level % 3 - 1))
         how: Any = {"color": _INK, "markersize": 11 if is_ceiling else 5.5, "clip_on": False}
         (mark,) = axes.plot(f1, height, MARKS[row.parser][0], **how)
         draw.tell(mark, f"{row.heading}: {number(f1)}")
@@ -137,23 +137,23 @@ def _baselines(axes: Any, place: int, scored: Sequence[tuple[ScoreRow, float]]) 
 
 
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
-    """Draw F1 over the columns of a table, as :func:`figures.draw.lines` takes them."""
+    """Draw F1 over the columns of a table; arguments as for :func:`figures.draw.lines`."""
     points = (f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows)
-    drawn = partial(_fitted, draw.lines, rows, "", axis, from_0=axis == "length")
+    drawn = partial(_draw_fitted, draw.lines, rows, "", axis, from_0=axis == "length")
     return as_svg(drawn, title, *points)
 
 
 def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
-    """Draw how far probabilities can be believed (:func:`figures.draw.reliability`)."""
+    """Draw the share of right spans over their probability."""
     points = (
         f"{row['line']}, {row['kind']}: {row['likely']:.2f} said, {row['right']:.2f} right"
         for row in rows
     )
-    return as_svg(partial(_fitted, draw.reliability, rows, ""), title, *points)
+    return as_svg(partial(_draw_fitted, draw.reliability, rows, ""), title, *points)
 
 
 def heads(path: Path, results: Path) -> str:
-    """Draw the F1 of every head of a ranking."""
+    """Draw the F1 of every head in a ranking file."""
     table, _ = read_table(path, schema=HEADS_SCHEMA)
     encoder, parser, name, split = path.relative_to(results / "heads").with_suffix("").parts
     title = f"{parser} with {encoder}, ranked on {name} {split}"
@@ -161,15 +161,15 @@ def heads(path: Path, results: Path) -> str:
 
 
 def labels(confusion: Confusion, title: str) -> str:
-    """Draw which label is taken for which."""
+    """Draw a confusion of labels."""
     return as_svg(partial(draw.labels, confusion.headings, confusion.counts, title), title)
 
 
 def maps(path: Path) -> list[str]:
     """Draw the heat maps of an experiment (see :mod:`attree.experiments.pictures`)."""
-    table, about = read_table(path)
+    table, metadata = read_table(path)
     _, y, x, _ = table.column_names
-    sides = {"x": x, "y": y, "words": about.get("settings", {}).get("words")}
+    sides = {"x": x, "y": y, "words": metadata.get("settings", {}).get("words")}
     by_map: dict[str, list[tuple[Any, ...]]] = {}
     for title, *cell in zip(*table.to_pydict().values(), strict=True):
         by_map.setdefault(title, []).append(tuple(cell))
@@ -182,12 +182,12 @@ def maps(path: Path) -> list[str]:
     return pictures
 
 
-def _fitted(drawn: Callable[..., Figure], *arguments: Any, from_0: bool = False) -> Figure:
-    """Draw a picture as a chart of the page: smaller where it stands alone, with letters as large.
+def _draw_fitted(drawn: Callable[..., Figure], *arguments: Any, from_0: bool = False) -> Figure:
+    """Draw a figure in the sizes of the page: a single chart is smaller, letters are as large.
 
     Args:
-        drawn: draws it.
-        arguments: of that.
+        drawn: function that draws the figure.
+        arguments: its arguments.
         from_0: whether the axis of F1 begins at 0.
     """
     figure = drawn(*arguments)
@@ -207,9 +207,9 @@ def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
     """Return a figure as an SVG element for the page.
 
     Args:
-        drawn: returns the figure, whose colours are placeholders then.
-        title: what a screen reader says of it first.
-        points: what it says then; by default what the figure's parts tell
+        drawn: function that draws the figure, called with placeholder colours.
+        title: title for screen readers.
+        points: further text for screen readers; by default the figure's tips
             (:func:`attree.reports.figures.draw.tell`).
     """
     text = io.StringIO()
@@ -232,7 +232,7 @@ def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
     assert size is not None
     label = escape(safe(f"{title}. {'; '.join(points or itertools.chain(*tips))}"))
     kind = "parts" if float(size[1]) > _ONE_CHART else ""
-    if any(len(own) > 1 for own in tips):
+    if any(len(part_tips) > 1 for part_tips in tips):
         kind = f'heat" style="max-width: {size[1]}pt'  # as large as its cells need
     head = f'<svg role="img" class="{kind}" aria-label="{label}" {size[0]}>'
     svg = re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1)
@@ -242,25 +242,25 @@ def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
         svg,
         flags=re.S,
     )
-    svg = _own_ids(svg, f"chart{zlib.crc32(label.encode('utf-8', 'replace')):08x}")
+    svg = _prefix_ids(svg, f"chart{zlib.crc32(label.encode('utf-8', 'replace')):08x}")
     for colour, variable in _COLOURS.items():
         svg = svg.replace(colour, f"var(--{variable})")
     return re.sub(r"\n\s*", "\n", svg)
 
 
 def _with_tips(part: str, tips: Sequence[str]) -> str:
-    """Return the rest of an SVG's group with its tip, or with one in each of its shapes."""
+    """Return an SVG group, opened anew, with its tip or with one tip in each of its shapes."""
     titles = iter(f"<title>{escape(tip)}</title>" for tip in tips)
     if len(tips) == 1:
         return f"<g>{next(titles)}{part}"
-    part = re.sub(r' clip-path="[^"]*"', "", part)  # no cell is past the edge
+    part = re.sub(r' clip-path="[^"]*"', "", part)  # no cell reaches past the edge
     return "<g>" + re.sub(
         r"<path([^>]*)/>", lambda path: f"<path{path[1]}>{next(titles)}</path>", part
     )
 
 
-def _own_ids(svg: str, prefix: str) -> str:
-    """Return an SVG whose ids are no other chart's; those that it does not refer to are dropped."""
+def _prefix_ids(svg: str, prefix: str) -> str:
+    """Prefix the ids that an SVG refers to, so that charts share none; drop the others."""
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
     return re.sub(
         r'\s?id="([^"]*)"|(url\(#|href="#)([^")]+)',

@@ -1,4 +1,4 @@
-"""What the report shows, gathered from a folder of results as plain data."""
+"""Gather the content of the report from a folder of results, as plain data."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ from attree.reports.tables.build import (
 )
 
 _PACKAGES = ("numpy", "pyarrow", "torch", "transformers")
-#: Sentence lengths that are shown together: from one of them, left out, to the next.
+#: Bounds of the groups of sentence lengths: above one bound, up to the next.
 _LENGTHS = (0, 10, 20, 30, 40, math.inf)
 
 
 def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any]:
-    """Gather everything that the page shows; what a run did not make is left out.
+    """Gather the content of the page; results that are missing are left out.
 
     Args:
-        results: the workflow's folder.
-        run: what was asked for.
-        sentences: trees of each test set at most.
+        results: the workflow's folder of results.
+        run: the request of the run.
+        sentences: most sentences shown of each test set.
 
     Raises:
-        AttreeError: there is no score yet.
+        AttreeError: there are no scores.
     """
     scored = scores.read_scores(results, run)
     rows, notes = scored.rows, list(run.warnings)
     parsers = [row for row in rows if not row.is_baseline]
     if not parsers:
         fix = "run `snakemake` first"
-        raise AttreeError("no-scores", "no scores here yet", file=results, fix=fix)
+        raise AttreeError("no-scores", "this folder has no scores yet", file=results, fix=fix)
     headings = {row.parser: row.heading for row in rows}
     return {
         "sentences": scores.sentences(run, rows),
@@ -77,7 +77,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
         "experiments": [
             _experiment(path)
             for path in sorted((results / "experiments/tables").glob("*.parquet"))
-            if "." not in path.stem  # the numbers of an experiment's heat maps lie beside it
+            if "." not in path.stem  # tables of an experiment's figures have a dot
         ],
         "speed": reading.speed(results),
         "configuration": _yaml(run.configuration).splitlines(),
@@ -88,66 +88,64 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
 
 
 def _bars(rows: Sequence[ScoreRow]) -> list[dict[str, str]]:
-    found = []
-    for test, tested in by_test(rows).items():
-        derived, name = tested[0].derived, " ".join(test)
+    entries = []
+    for test, test_rows in by_test(rows).items():
+        derived, name = test_rows[0].derived, " ".join(test)
         kind = "" if derived == "constituency" else f"{derived}-derived brackets"
-        count = f"{max(row.scored for row in tested):,}"
-        chart = charts.bars(tested, rows, name)
-        found.append({"name": name, "kind": kind, "count": count, "chart": chart})
-    return found
+        count = f"{max(row.scored for row in test_rows):,}"
+        chart = charts.bars(test_rows, rows, name)
+        entries.append({"name": name, "kind": kind, "count": count, "chart": chart})
+    return entries
 
 
 def _lengths(results: Path, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
-    """Return a chart a test set: corpus F1 of its sentences by their length."""
-    found = []
-    for test, tested in by_test(row for row in rows if not row.is_baseline).items():
-        points = [point for row in tested for point in _by_length(results, row, rows)]
+    """Return for each test set a chart of corpus F1 by sentence length."""
+    entries = []
+    for test, test_rows in by_test(row for row in rows if not row.is_baseline).items():
+        points = [point for row in test_rows for point in _by_length(results, row, rows)]
         if len({point["column"] for point in points}) > 1:
             title = " ".join(test)
             chart = charts.lines(points, f"F1 by sentence length on {title}", "length")
-            found.append({"name": title, "chart": chart})
-    return found
+            entries.append({"name": title, "chart": chart})
+    return entries
 
 
 def _by_length(results: Path, row: ScoreRow, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
     path = scores.path_for(SENTENCE_SCORES, results, row)
     if not path.is_file():
         return []
-    each, points = SentenceCounts.read(path), []
+    counts, points = SentenceCounts.read(path), []
     shared = {"label": scores.name_of(row, rows), "source": COMPUTED, "corpus_f1_std": None}
     for low, high in pairwise(_LENGTHS):
-        inside = (each.n_words > max(low, 1)) & (each.n_words <= high)
-        if (f1 := each.corpus_f1(inside)) is not None:
+        inside = (counts.n_words > max(low, 1)) & (counts.n_words <= high)
+        if (f1 := counts.corpus_f1(inside)) is not None:
             words = f">{low}" if high == math.inf else f"{low + 1}–{high}"
             points.append({**shared, "column": f"{words}\n({inside.sum():,})", "corpus_f1": f1})
     return points
 
 
 def _labels(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
-    """Return which labels are taken for which, as a heat map and a table for each labelled row."""
-    found = []
+    """Return a heat map and a table of the confusion of labels for each row that has one."""
+    maps = []
     for row in rows:
         if row.confusion is not None:
             title = f"{row.language} {row.split}: labels of {scores.name_of(row, rows)}"
             f1 = f"labelled F1 {number(row.values['labelled_f1'])}"
             shown = charts.labels(row.confusion.most_frequent(SHOWN), f"{title}, {f1}")
-            found.append(
-                {"map": shown, "counts": confusion_table(row.confusion, f"{title}, spans")}
-            )
-    return found
+            maps.append({"map": shown, "counts": confusion_table(row.confusion, f"{title}, spans")})
+    return maps
 
 
 def _experiment(path: Path) -> dict[str, Any]:
-    table, about = read_table(path)
-    layout: Mapping[str, Any] = about.get("settings", {})
+    table, metadata = read_table(path)
+    layout: Mapping[str, Any] = metadata.get("settings", {})
     rows = table.to_pylist()
     lines = [
         row for row in rows if row.get("source") == COMPUTED and row.get("corpus_f1") is not None
     ]
     drawn = layout.get("axis") not in (None, "test") and len({row["column"] for row in lines}) > 1
     title = str(layout.get("title", path.stem))
-    beside = {
+    figure_tables = {
         kind: path.with_name(f"{path.stem}.{kind}.parquet") for kind in ("weights", "sentence")
     }
     return {
@@ -155,12 +153,12 @@ def _experiment(path: Path) -> dict[str, Any]:
         "tables": saved_tables(path),
         "chart": charts.lines(rows, title, axis_of(layout)) if drawn else "",
         **_reliability(path.with_name(f"{path.stem}.reliability.parquet"), title),
-        "maps": {kind: charts.maps(file) for kind, file in beside.items() if file.is_file()},
+        "maps": {kind: charts.maps(file) for kind, file in figure_tables.items() if file.is_file()},
     }
 
 
 def _reliability(path: Path, title: str) -> dict[str, Any]:
-    """Return how far an experiment's probabilities of spans can be believed: a chart, a table."""
+    """Return a chart and a table of the share of right spans over their probability."""
     if not path.is_file():
         return {}
     bins = read_table(path)[0].to_pylist()
@@ -174,7 +172,7 @@ def _reliability(path: Path, title: str) -> dict[str, Any]:
     return {"reliability": charts.reliability(bins, title), "bins": table}
 
 
-#: A column of the table of encoders → the key of an encoder's description.
+#: column of the table of encoders → key of an encoder's description
 _ENCODER = {
     "from": "id",
     "revision": "revision",
@@ -187,7 +185,7 @@ _ENCODER = {
 
 
 def _encoders(results: Path, parsers: Sequence[ScoreRow]) -> Table | None:
-    """Return what each encoder was: where it came from, its revision or fingerprint, its size."""
+    """Return a table of the encoders: source, revision, fingerprint and size."""
     lines = []
     for slug in dict.fromkeys(row.encoder for row in parsers):
         path = results / "encoders" / f"{slug}.json"

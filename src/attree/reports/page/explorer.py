@@ -1,4 +1,4 @@
-"""What the tree explorer shows: some sentences of each test set, their trees and associations."""
+"""Content of the tree explorer: sentences of each test set, their trees and associations."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from attree.base.schemas import (
     read_table,
 )
 from attree.plan.paths import ASSOCIATIONS_PATH, PARSES_PATH, SENTENCE_SCORES, SENTENCES_PATH
-from attree.reports.page.reading import noted
+from attree.reports.page.reading import note_errors
 from attree.reports.page.scores import path_for
 from attree.reports.tables.build import ScoreRow, by_test
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 
-#: Characters of all matrices that are shown.
+#: Most characters of all matrices together.
 _ROOM = 1_500_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Explorer:
-    """Gathers what is shown.
+    """Gathers sentences, trees and matrices of test sets.
 
     Attributes:
-        results: the workflow's folder.
-        most: sentences of each test set at most (see :func:`_choice`).
-        room: characters of the matrices of a parser on a test set.
-        notes: takes a line for whatever file is damaged; what hangs on it is left out.
+        results: the workflow's folder of results.
+        most: most sentences of each test set (see :func:`_choice`).
+        room: most characters of the matrices of a parser on a test set.
+        notes: gets a line for each damaged file; content that needs the file is left out.
     """
 
     results: Path
@@ -52,17 +52,17 @@ class _Explorer:
     notes: list[str]
 
     def entry(self, rows: Sequence[ScoreRow]) -> dict[str, Any]:
-        """Return what is shown of a test set."""
+        """Return the content for a test set, whose rows of scores are ``rows``."""
         table, _ = read_table(
             path_for(SENTENCES_PATH, self.results, rows[0]), schema=SENTENCES_SCHEMA
         )
         gold = Parses.gold(table)
         words = _by_sentence(table, "words")
-        whole = []
+        parsers = []
         for row in rows:
-            with noted(self.notes):
-                whole.append((row, *_parses(self.results, row, gold)))
-        f1 = np.stack([f1 for _, _, f1 in whole]) if whole else np.empty((0, len(gold)))
+            with note_errors(self.notes):
+                parsers.append((row, *_parses(self.results, row, gold)))
+        f1 = np.stack([f1 for _, _, f1 in parsers]) if parsers else np.empty((0, len(gold)))
         shown = _choice(f1, gold.n_words, self.most)
         numbers = gold.sentence[shown].tolist()
         return {
@@ -74,20 +74,20 @@ class _Explorer:
             "parsers": [
                 {
                     "name": f"{row.heading}, {row.encoder}",
-                    "f1": [None if np.isnan(x) else round(float(x), 2) for x in each[shown]],
+                    "f1": [None if np.isnan(x) else round(float(x), 2) for x in scores[shown]],
                     "status": parses.take(shown).status.tolist(),
                     "spans": spans(parses.trees.take(shown)),
                     **self._association(row, numbers),
                 }
-                for row, parses, each in whole
+                for row, parses, scores in parsers
             ],
         }
 
     def _association(self, row: ScoreRow, numbers: Sequence[int]) -> dict[str, Any]:
-        """Return each sentence's matrix in 8 bits of its maximum (base64, row-major), or None."""
+        """Return each sentence's matrix or None: 8 bits relative to the maximum, in base64."""
         kept: dict[int, str] = {}
         wanted, left = set(numbers), self.room
-        with noted(self.notes):
+        with note_errors(self.notes):
             for number, matrix in _matrices(self.results, row):
                 if number in wanted and 1 < len(matrix) <= WORDS_SHOWN and left > 0:
                     scaled = np.rint(matrix / max(float(matrix.max()), 1e-9) * 255).clip(0, 255)
@@ -99,23 +99,23 @@ class _Explorer:
 def explorer(
     results: Path, rows: Sequence[ScoreRow], most: int, notes: list[str]
 ) -> list[dict[str, Any]]:
-    """Return one entry a test set of the parsers among some rows (see :class:`_Explorer`)."""
+    """Return one entry per test set, with the parsers of ``rows`` (see :class:`_Explorer`)."""
     tests = by_test(row for row in rows if not row.is_baseline).values()
     gathered = _Explorer(results, most, _ROOM // max(1, sum(map(len, tests))), notes)
     entries = []
     for tested in tests:
-        with noted(notes):
+        with note_errors(notes):
             entries.append(gathered.entry(tested))
     return [entry for entry in entries if entry["parsers"]]
 
 
 def _by_sentence(table: pa.Table, column: str) -> dict[int, Any]:
-    """Return sentence number → its value in a column."""
+    """Return sentence number → value of a column."""
     return dict(zip(table["sentence"].to_pylist(), table[column].to_pylist(), strict=True))
 
 
 def _parses(results: Path, row: ScoreRow, gold: Parses) -> tuple[Parses, NDArray[np.float64]]:
-    """Return a parser's trees and F1 of every sentence of a test set, in the set's order."""
+    """Return a parser's tree and F1 for every sentence of a test set, in its order."""
     path = path_for(PARSES_PATH, results, row)
     parses = Parses.of_table(read_table(path, schema=PARSES_SCHEMA)[0])
     parses = replace(parses, trees=_with_marginals(results, row, parses))
@@ -129,38 +129,38 @@ def _parses(results: Path, row: ScoreRow, gold: Parses) -> tuple[Parses, NDArray
 
 
 def _with_marginals(results: Path, row: ScoreRow, parses: Parses) -> Trees:
-    """Return the trees with how probable their spans are, where a trained parser has said it.
+    """Add the probabilities of spans to trees, if a trained parser wrote some.
 
     Raises:
-        AttreeError: the two tables are of different trees.
+        AttreeError: the probabilities belong to other trees.
     """
     path = path_for(ASSOCIATIONS_PATH, results, row)
     if not path.is_file():
         return parses.trees
-    known = _by_sentence(read_table(path, schema=ASSOCIATIONS_SCHEMA)[0], "marginals")
+    stored = _by_sentence(read_table(path, schema=ASSOCIATIONS_SCHEMA)[0], "marginals")
     lengths = parses.trees.n_spans.tolist()
     sentences = zip(parses.sentence.tolist(), lengths, strict=True)
-    each = [known.get(number) or [np.nan] * length for number, length in sentences]
-    if [len(values) for values in each] != lengths:
+    rows = [stored.get(number) or [np.nan] * length for number, length in sentences]
+    if [len(values) for values in rows] != lengths:
         problem, fix = "this table is of other trees", "run `snakemake` again"
         raise AttreeError("other-sentences", problem, file=path, fix=fix)
-    marginals = np.array([value for values in each for value in values])
+    marginals = np.array([value for values in rows for value in values])
     return replace(parses.trees, marginals=None if np.isnan(marginals).all() else marginals)
 
 
 def _choice(f1: NDArray[np.float64], n_words: NDArray[np.int64], most: int) -> NDArray[np.intp]:
-    """Choose sentences: half of them the worst, the others spread evenly over the rest.
+    """Choose sentences: one half the worst, the other half spread evenly over the rest.
 
     Args:
-        f1: (parsers, sentences), percent, NaN where a sentence is not scored.
-        n_words: (sentences,); those of two words and fewer come last.
-        most: how many.
+        f1: (parsers, sentences), in percent, NaN where a sentence is not scored.
+        n_words: (sentences,); sentences of one or two words come last.
+        most: number of sentences.
 
     Returns:
-        Their places, from the lowest mean F1 to the highest.
+        Positions of the sentences, from the lowest mean F1 to the highest.
     """
-    known = np.where(np.isnan(f1), 0.0, f1).sum(0) / np.maximum((~np.isnan(f1)).sum(0), 1)
-    order = np.argsort(np.where(n_words > 2, known, np.inf), kind="stable")
+    mean_f1 = np.where(np.isnan(f1), 0.0, f1).sum(0) / np.maximum((~np.isnan(f1)).sum(0), 1)
+    order = np.argsort(np.where(n_words > 2, mean_f1, np.inf), kind="stable")
     if order.size <= most:
         return order
     worst = most // 2
@@ -169,22 +169,22 @@ def _choice(f1: NDArray[np.float64], n_words: NDArray[np.int64], most: int) -> N
 
 
 def spans(trees: Trees) -> list[list[list[Any]]]:
-    """Return ``[start, end, label, marginal]`` of the spans of two words and more, by sentence.
+    """Return ``[start, end, label, marginal]`` for spans of two or more words, by sentence.
 
-    Of a unary chain there is one span, its labels joined by ``+``. What a tree does not have is
-    left out from the end: an unlabelled span is ``[start, end]``.
+    A unary chain is one span, its labels joined by ``+``. Missing values are left out from the end:
+    an unlabelled span is ``[start, end]``.
     """
     labels = trees.label_of_each() or [""] * trees.starts.size
     marginals = (
         [np.nan] * trees.starts.size if trees.marginals is None else trees.marginals.tolist()
     )
     nodes: list[dict[tuple[int, int], list[Any]]] = [{} for _ in range(len(trees))]
-    each = (trees.tree_of.tolist(), trees.starts.tolist(), trees.ends.tolist(), labels, marginals)
-    for tree, start, end, label, marginal in zip(*each, strict=True):
+    cells = (trees.tree_of.tolist(), trees.starts.tolist(), trees.ends.tolist(), labels, marginals)
+    for tree, start, end, label, marginal in zip(*cells, strict=True):
         if end - start > 1:
             node = nodes[tree].setdefault((start, end), [start, end, "", marginal])
             node[2] = "+".join(filter(None, (node[2], label)))
-    return [[_shortest(*node) for node in found.values()] for found in nodes]
+    return [[_shortest(*node) for node in by_span.values()] for by_span in nodes]
 
 
 def _shortest(start: int, end: int, label: str, marginal: float) -> list[Any]:
@@ -194,7 +194,7 @@ def _shortest(start: int, end: int, label: str, marginal: float) -> list[Any]:
 
 
 def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield sentence number and matrix: trained, or of the heads that a parser averages."""
+    """Yield sentence numbers and matrices, from a trained parser or from averaged heads."""
     trained = path_for(ASSOCIATIONS_PATH, results, row)
     if trained.is_file():
         table, _ = read_table(trained, schema=ASSOCIATIONS_SCHEMA)
@@ -207,7 +207,7 @@ def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.fl
     if not manifest.is_file() or not selections:
         return
     columns = read_manifest(manifest)["columns"]
-    chosen = map(read_selection, selections)  # one of them, if the tuning set was changed since
+    chosen = map(read_selection, selections)  # several, if the tuning set was changed
     averaged = (mean_column(heads["heads"], source=heads["source"])[0] for heads in chosen)
     column = next((name for name in averaged if name in columns), None)
     if column is None:

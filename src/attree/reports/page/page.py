@@ -26,38 +26,38 @@ def write_page(
     """Write the page about a folder of results.
 
     Args:
-        results: the workflow's folder.
-        output: the page, whole or not at all.
+        results: the workflow's folder of results.
+        output: path of the page, written whole or not at all.
         sentences: as for :func:`attree.reports.page.content.content`.
-        run: what the run was asked for; ``report/run.json`` of the results if it is not given and
-            is there.
+        run: path of the run's request; by default ``report/run.json`` of the results, if it
+            exists.
 
     Raises:
-        AttreeError: there is no score yet, or a library that the page is made with is missing.
+        AttreeError: there are no scores, or a library that the page needs is not installed.
     """
     missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
     if missing:
-        problem = f"the report is made with {' and '.join(missing)}, not installed here"
+        problem = f"the report needs {' and '.join(missing)}"
         raise AttreeError("not-installed", problem, fix="pip install 'attree[workflow]'")
     from jinja2 import Environment, FileSystemLoader
 
     from attree.reports.page.content import content
 
     usual = Path(path_of(RUN, results=results))
-    asked = ReportedRun.read(run or (usual if usual.is_file() else None))
-    found = content(results, asked, sentences=sentences)
+    request = ReportedRun.read(run or (usual if usual.is_file() else None))
+    shown = content(results, request, sentences=sentences)
     templates = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    # control characters of names and messages are shown; what is safe already stays as it is
+    # make control characters visible; markup that is safe already is no plain str
     templates.finalize = lambda value: safe(value) if type(value) is str else value
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     digests = [hashlib.sha256(script.encode("utf-8")).digest() for script in scripts]
     page = templates.get_template("page.html.j2").render(
-        **found,
-        data=embedded(found["trees"]),
+        **shown,
+        data=embedded(shown["trees"]),
         scripts=scripts,
-        # how a content security policy names a script: no other one may run
+        # the content security policy allows only scripts with these hashes
         hashes=[f"sha256-{base64.b64encode(digest).decode()}" for digest in digests],
         style=(_HERE / "page.css").read_text(encoding="utf-8"),
     )
@@ -65,7 +65,7 @@ def write_page(
 
 
 def embedded(value: Any) -> str:
-    """Return JSON that may stand inside ``<script>``: no text in it can end the element."""
+    """Return JSON that is safe inside ``<script>``: no text in it can end the element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

@@ -1,4 +1,4 @@
-"""What the report says of input and failures: sentences read and lost, jobs that failed, time."""
+"""Report on input and failures: sentences read and lost, failed jobs, time and memory."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from attree.base.tables import Table
 from attree.plan.paths import SENTENCES_PATH, path_of
 from attree.reports.page.run import ReportedRun
 
-#: What a log says of the command that failed.
+#: The line of a log with the error of a command.
 _ERROR = re.compile(r"^attree: error: (.*)", re.M)
 _LONGEST_LOG = 100_000
 _REASONS = 3
-#: What becomes of a sentence.
+#: Counts of sentences by what became of them.
 _COUNTS = ("read", "skipped", "failed", "emptied")
 #: The stages whose logs lie by language.
 _BY_LANGUAGE = ("treebanks", "attention", "heads", "parses", "scores")
 
 
 def treebanks(results: Path, run: ReportedRun) -> Table:
-    """Return what became of every treebank: a line each, those that cannot be read too."""
-    why = {one["of"]: one["why"] for one in failures(results, run) if one["stage"] == "treebanks"}
+    """Return a table with a line for every treebank, including those that cannot be read."""
+    why = {job["of"]: job["why"] for job in failures(results, run) if job["stage"] == "treebanks"}
     wanted = dict.fromkeys(f"{language}/{split}" for _, _, language, split in run.rows)
-    there = [
+    present = [
         f"{path.parent.name}/{path.name.removesuffix('.parquet')}"
         for path in sorted((results / "treebanks").glob("*/*.parquet"))
         if not path.name.endswith(".rejected.parquet") and run.has(path.parent.name)
     ]
     lines = []
-    for name in dict.fromkeys([*wanted, *there, *why]):
+    for name in dict.fromkeys([*wanted, *present, *why]):
         path = Path(path_of(SENTENCES_PATH, name, results=results))
         lost = f"refused: {why[name]}" if name in why else "not read yet"
         lines.append(_line(path) if path.is_file() else _lost(*name.partition("/")[::2], lost))
@@ -56,51 +56,51 @@ def _lost(language: str, split: str, why: str) -> list[str]:
 
 
 def _line(path: Path) -> list[str]:
-    table, about = read_table(path, schema=SENTENCES_SCHEMA)
-    counts = [f"{about['counts'].get(name, 0):,}" for name in _COUNTS]
+    table, facts = read_table(path, schema=SENTENCES_SCHEMA)
+    counts = [f"{facts['counts'].get(name, 0):,}" for name in _COUNTS]
     words = pc.sum(pc.list_value_length(table["words"])).as_py() or 0
-    remarks = [*_reasons(path.with_suffix(".rejected.parquet")), about.get("note", "")]
+    remarks = [*_reasons(path.with_suffix(".rejected.parquet")), facts.get("note", "")]
     shown = "; ".join(filter(None, remarks))
-    return [about["language"], about["split"], *counts, f"{words:,}", about["derived"], shown]
+    return [facts["language"], facts["split"], *counts, f"{words:,}", facts["derived"], shown]
 
 
 def _reasons(path: Path) -> list[str]:
-    """Return why sentences were not read, the most frequent reasons, each with its first place."""
+    """Return the most frequent reasons for rejected sentences, each with its first occurrence."""
     if not path.is_file():
         return []
     rows = read_table(path, schema=REJECTED)[0].to_pylist()
     counts = Counter(row["reason"] for row in rows)
     first = {row["reason"]: f"{row['file']}:{row['line']}" for row in reversed(rows)}
     common = counts.most_common(_REASONS)
-    reasons = [f"{count:,} × {why} (first: {first[why]})" for why, count in common]
+    reasons = [f"{count:,} × {reason} (first: {first[reason]})" for reason, count in common]
     more = len(counts) - _REASONS
     return [*reasons, f"{more} more reasons"] if more > 0 else reasons
 
 
 def failures(results: Path, run: ReportedRun) -> list[dict[str, str]]:
-    """Return the jobs whose log ends in an error: ``stage``, ``of`` and ``why``, by stage.
+    """Return ``stage``, ``of`` and ``why`` of the jobs whose log has an error, by stage.
 
-    A language that the run no longer asks for is left out.
+    Languages that the run does not ask for are left out.
     """
-    found = []
+    failed = []
     for log in sorted((results / "logs").rglob("*.log")):
         with log.open("rb") as handle:
             handle.seek(max(0, log.stat().st_size - _LONGEST_LOG))
             text = handle.read().decode("utf-8", "replace")
         stage, *of = log.relative_to(results / "logs").with_suffix("").parts
-        gone = stage in _BY_LANGUAGE and not any(map(run.has, of))
-        if (said := _ERROR.findall(text)) and not gone:
-            found.append({"stage": stage, "of": "/".join(of), "why": said[-1]})
-    return found
+        unwanted = stage in _BY_LANGUAGE and not any(map(run.has, of))
+        if (errors := _ERROR.findall(text)) and not unwanted:
+            failed.append({"stage": stage, "of": "/".join(of), "why": errors[-1]})
+    return failed
 
 
 def speed(results: Path) -> Table | None:
-    """Return time and memory of the stages, as Snakemake measured them; None without any."""
-    # seconds, MB at most, and sentences worked on (0: unknown) of each job
+    """Return a table of the stages' time and memory, as measured by Snakemake; None without any."""
+    # stage → seconds, peak memory in MB, and number of sentences (0: unknown) of each job
     stages: dict[str, list[tuple[float, float, int]]] = {}
     for path in sorted((results / "benchmarks").rglob("*.tsv")):
         parts = path.relative_to(results / "benchmarks").with_suffix("").parts
-        # attention/<encoder>/all and attention/<encoder>/selected are two kinds of job
+        # attention/<encoder>/all and attention/<encoder>/selected are different jobs
         stage = " ".join((parts[0], parts[2])) if parts[0] == "attention" else parts[0]
         sentences = _n_sentences(results, parts)
         with path.open(encoding="utf-8", newline="") as handle:
@@ -121,14 +121,14 @@ def speed(results: Path) -> Table | None:
 
 
 def _n_sentences(results: Path, parts: tuple[str, ...]) -> int:
-    """Return the sentences of the treebank that a job's name ends in, 0 where it names none."""
+    """Count the sentences of the treebank that a job's name ends in; 0 if it names none."""
     path = Path(path_of(SENTENCES_PATH, "/".join(parts[-2:]), results=results))
     return int(pq.read_metadata(path).num_rows) if len(parts) > 2 and path.is_file() else 0
 
 
 @contextlib.contextmanager
-def noted(notes: list[str]) -> Iterator[None]:
-    """Note what is wrong with a damaged file of the run, and leave the rest of the block out."""
+def note_errors(notes: list[str]) -> Iterator[None]:
+    """Note an error about a file of the run, and skip the rest of the block."""
     try:
         yield
     except AttreeError as error:

@@ -1,4 +1,4 @@
-"""What a run was asked for: written by the workflow when it starts, read by the report."""
+"""The request of a run, which the workflow writes when it starts and the report reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Key = tuple[str, str, str, str]
 
 
 def looks() -> str:
-    """Hash the page's template, scripts and styles, which are no Python and yet an input of it."""
+    """Hash the page's template, scripts and styles: inputs that the code hash does not cover."""
     here = Path(__file__).parent
     files = sorted(file for kind in ("css", "j2", "js") for file in here.glob(f"*.{kind}"))
     return digest([file.read_text(encoding="utf-8") for file in files])
@@ -31,9 +31,9 @@ class AskedTable:
     """A table of the configuration.
 
     Attributes:
-        title: its heading.
-        published: its part of the file of published figures, if any.
-        rows: its rows, ``[encoder, parser, language, split]``.
+        title: heading of the table.
+        published: name of its table in the file of published figures, if any.
+        rows: rows of the table, ``[encoder, parser, language, split]``.
     """
 
     title: str
@@ -43,14 +43,14 @@ class AskedTable:
 
 @dataclass(frozen=True, slots=True)
 class ReportedRun:
-    """What was asked for; all empty of a folder of results that no workflow filled.
+    """The request of a run; empty for results that no workflow made.
 
     Attributes:
-        configuration: with its defaults filled in.
+        configuration: the configuration with its defaults.
         tables: name → table.
-        languages: those found that can be read.
-        problems: language → why it cannot be read at all.
-        warnings: what was passed over, a line each.
+        languages: languages that were found and can be read.
+        problems: language → why it cannot be read.
+        warnings: one line for each file or setting that was ignored.
     """
 
     configuration: dict[str, Any] = field(default_factory=dict)
@@ -61,16 +61,16 @@ class ReportedRun:
 
     @property
     def rows(self) -> list[Key]:
-        """Every row of every table, once."""
+        """Every row of the tables, once."""
         return list(dict.fromkeys(row for table in self.tables.values() for row in table.rows))
 
     def has(self, language: str) -> bool:
-        """Tell whether a language is asked for; every one is where nothing says."""
+        """Tell whether a language is asked for; without tables every language is."""
         return language in self.languages or not self.tables
 
     @classmethod
     def of(cls, config: Mapping[str, Any], plan: Plan, languages: Catalogue) -> ReportedRun:
-        """Return what a checked configuration asks for of the languages that were found."""
+        """Make the request of a checked configuration, its plan and the languages found."""
         tables = {
             name: AskedTable(
                 config["tables"][name]["title"],
@@ -85,14 +85,14 @@ class ReportedRun:
 
     @classmethod
     def read(cls, path: Path | None) -> ReportedRun:
-        """Read what :meth:`write` wrote; nothing where ``path`` is None.
+        """Read the file of :meth:`write`; return an empty request if ``path`` is None.
 
         Raises:
-            AttreeError: absent, or of another form.
+            AttreeError: the file is missing, or has another form.
         """
         fix = "run the workflow again, or leave --run out"
         return cls() if path is None else read_described(path, cls, what="run", fix=fix)
 
     def write(self, path: str | Path) -> None:
-        """Write it as JSON."""
+        """Write the request as JSON."""
         write_json(path, asdict(self))

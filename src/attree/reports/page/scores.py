@@ -1,4 +1,4 @@
-"""What the report says of scores: tables over languages, counts of wins, sentences that explain."""
+"""Report on scores: tables over languages, counts of wins, and a summary in sentences."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Scores:
     """Every score of a run.
 
     Attributes:
-        rows: of parsers, then of baselines.
-        tables: those over languages.
-        missing: rows that were asked for and have no score.
+        rows: rows of parsers, then of baselines.
+        tables: tables over languages.
+        missing: rows that were asked for but have no score.
     """
 
     rows: list[ScoreRow]
@@ -41,22 +41,22 @@ class Scores:
 
     @property
     def corpus_f1(self) -> list[Table]:
-        """The tables of the measure that comes first."""
+        """The tables of corpus F1."""
         heading = HEADINGS["corpus_f1"]
         return [table for table in self.tables if table.title.endswith(f": {heading}")]
 
 
 def read_scores(results: Path, run: ReportedRun) -> Scores:
-    """Read the scores of the rows that a run asked for; of every row there is, if none says.
+    """Read the scores of the rows that a run asked for, or of all rows if it asked for none.
 
-    The tables are built anew, as ``attree table crosslingual`` builds them: of a run that was cut
-    short there is a table all the same.
+    The tables are built here, as by ``attree table crosslingual``, so that a run that was cut short
+    has them too.
     """
     file = run.configuration.get("published")
     rows: dict[Key, ScoreRow] = {}
     tables: list[Table] = []
-    asked = list(run.tables.values()) or [AskedTable("Across languages", None, _found(results))]
-    for table in asked:
+    wanted = list(run.tables.values()) or [AskedTable("Across languages", None, _all_rows(results))]
+    for table in wanted:
         figures = read_published(Path(file), table.published) if file and table.published else {}
         scored = score_rows(_files(results, table.rows), figures)
         rows |= {(row.encoder, row.parser, *row.test): row for row in scored}
@@ -65,14 +65,14 @@ def read_scores(results: Path, run: ReportedRun) -> Scores:
     return Scores(ordered, tables, [key for key in run.rows if key not in rows])
 
 
-def _found(results: Path) -> list[Key]:
+def _all_rows(results: Path) -> list[Key]:
     files = sorted((results / "scores").glob("*/*/*/*.json"))
     parts = (file.relative_to(results / "scores").with_suffix("").parts for file in files)
     return [(encoder, parser, language, split) for encoder, parser, language, split in parts]
 
 
 def _files(results: Path, keys: Sequence[Key]) -> list[Path]:
-    """Return the summaries of some rows, and of the baselines of their test sets, that exist."""
+    """Return the existing summaries of rows, and of the baselines on their test sets."""
     tests = dict.fromkeys(f"{language}/{split}" for _, _, language, split in keys)
     files = [
         path_of(SCORES_PATH, f"{language}/{split}", results=results, encoder=encoder, parser=parser)
@@ -83,22 +83,22 @@ def _files(results: Path, keys: Sequence[Key]) -> list[Path]:
 
 
 def path_for(template: str, results: Path, row: ScoreRow) -> Path:
-    """Return where a file about a row lies; ``template`` is one of :mod:`attree.plan.paths`."""
+    """Return the path of a file about a row; ``template`` is one of :mod:`attree.plan.paths`."""
     names = {name: getattr(row, name) for name in ("encoder", "parser", "language", "split")}
     return Path(path_of(template, results=results, **names))
 
 
 def name_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
-    """Return a parser's name, with its encoder's where the run has several."""
+    """Return a parser's name, with its encoder's name if the run has several."""
     encoders = {other.encoder for other in rows if other.parser == row.parser}
     return row.heading if len(encoders) == 1 else f"{row.heading}, {row.encoder}"
 
 
 def in_short(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
-    """Return for each parser on how many test sets it is above every baseline, and the highest.
+    """Count for each parser the test sets where its corpus F1 is above every baseline or highest.
 
-    Compared is corpus F1; the binary ceiling is no baseline. An entry has ``name``, ``sets``,
-    ``above`` and ``highest``.
+    The binary ceiling does not count as a baseline. An entry has ``name``, ``sets``, ``above`` and
+    ``highest``.
     """
     entries: dict[str, dict[str, Any]] = {}
     for tested in by_test(rows).values():
@@ -115,9 +115,9 @@ def in_short(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
 
 
 def best_cells(table: Table) -> list[set[int]]:
-    """Return for each line of a table over languages the columns of its highest parsers.
+    """Return for each line of a table over languages the columns of its best parsers.
 
-    None of them where there is but one parser to compare.
+    A line with a single parser has none.
     """
     columns = [
         column
@@ -133,18 +133,18 @@ def best_cells(table: Table) -> list[set[int]]:
 
 
 def sentences(run: ReportedRun, rows: Sequence[ScoreRow]) -> list[str]:
-    """Say in three sentences what was run, for somebody who has read nothing else."""
+    """Describe the run in three sentences, for a reader who knows nothing about attree."""
     parsers = [row for row in rows if not row.is_baseline]
     tests = by_test(parsers).values()
     total = sum(max(row.scored for row in tested) for tested in tests)
     slugs = dict.fromkeys(row.encoder for row in parsers if row.encoder != IMPORTED)
-    encoders = listed(_encoder(run, slug) for slug in slugs)
+    encoders = as_list(_describe_encoder(run, slug) for slug in slugs)
     models = "the pretrained language model" + ("s" if " and " in encoders else "")
     out_of = f" out of the attention of {models} {encoders}: which word looks at which"
     return [
         f"attree drew trees of the phrases of {total:,} sentences from {len(tests):,} "
         f"{'treebank' if len(tests) == 1 else 'treebanks'}{out_of if slugs else ''}.",
-        _parsers(run, parsers),
+        _describe_parsers(run, parsers),
         "Every figure is an F1 in percent, which weighs how many of the phrases in the treebank's "
         "own (gold) trees were found against how many of those found are right: 100 is a perfect "
         "tree, and a parser is worth something where it beats trees drawn without looking at the "
@@ -152,8 +152,8 @@ def sentences(run: ReportedRun, rows: Sequence[ScoreRow]) -> list[str]:
     ]
 
 
-def _parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
-    """Say which parsers there are, and what trees their heads were chosen or they trained on."""
+def _describe_parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
+    """Name the parsers, and the trees that they, or the choice of their heads, rest on."""
     recipes: Mapping[str, Mapping[str, str]] = run.configuration.get("parsers", {})
     tuned = {row.parser: row.selection for row in parsers if row.selection}
     averaging = {name: on for name, on in tuned.items() if name in recipes}
@@ -161,24 +161,24 @@ def _parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
     others = dict.fromkeys(row.parser for row in parsers if row.parser not in tuned)
     parts = []
     if averaging:
-        told = listed(_recipe(name, recipes[name]) for name in averaging)
-        who = f"the parser {told}" if len(averaging) == 1 else f"each of {told}"
+        names = as_list(_describe_recipe(name, recipes[name]) for name in averaging)
+        who = f"the parser {names}" if len(averaging) == 1 else f"each of {names}"
         parts.append(
             f"{'' if trained else 'nothing was trained: '}{who} averages the attention heads that "
-            f"give the best trees on {listed(dict.fromkeys(averaging.values()))}, scores the spans "
-            "of a sentence by that average, and picks a tree"
+            f"give the best trees on {as_list(dict.fromkeys(averaging.values()))}, scores the "
+            "spans of a sentence by that average, and picks a tree"
         )
     if trained:
         how = "trained" if run.configuration else "tuned or trained"
-        on, are = listed(dict.fromkeys(trained.values())), "is" if len(trained) == 1 else "are"
-        parts.append(f"{how} on {on} {are} {listed(trained)}")
+        on, are = as_list(dict.fromkeys(trained.values())), "is" if len(trained) == 1 else "are"
+        parts.append(f"{how} on {on} {are} {as_list(trained)}")
     if others:
-        parts.append(f"trees that came from elsewhere or were averaged: {listed(others)}")
+        parts.append(f"trees that came from elsewhere or were averaged: {as_list(others)}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if averaging or trained else f"Scored are {text}."
 
 
-def _recipe(name: str, recipe: Mapping[str, str]) -> str:
+def _describe_recipe(name: str, recipe: Mapping[str, str]) -> str:
     score = recipe["score"].replace("_", " and ").replace("adjacent and right", "adjacent (right)")
     logarithm = ", in logarithms" if recipe["association"] == "log" else ""
     return (
@@ -186,13 +186,13 @@ def _recipe(name: str, recipe: Mapping[str, str]) -> str:
     )
 
 
-def _encoder(run: ReportedRun, slug: str) -> str:
+def _describe_encoder(run: ReportedRun, slug: str) -> str:
     source = run.configuration.get("encoders", {}).get(slug) or {}
-    named = next((str(source[key]) for key in ("hub", "package", "path") if source.get(key)), "")
-    return f"{slug} ({named})" if named and named != slug else slug
+    name = next((str(source[key]) for key in ("hub", "package", "path") if source.get(key)), "")
+    return f"{slug} ({name})" if name and name != slug else slug
 
 
-def listed(names: Iterable[str]) -> str:
+def as_list(names: Iterable[str]) -> str:
     """Return ``a``, ``a and b``, ``a, b and c``."""
     *first, last = list(names) or [""]
     return f"{', '.join(first)} and {last}" if first else last

@@ -1,6 +1,6 @@
-"""From the stages' results to tables: scores over languages, of one language, sizes, a summary.
+"""Build tables of the stages' results: scores over languages, of one language, sizes, a summary.
 
-How sure a figure is: intervals of F1, and differences of two parsers, by paired bootstrap.
+Intervals of F1 and differences between parsers are computed by paired bootstrap.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from attree.evaluation import HEADINGS, LABELLED, METRICS
 from attree.evaluation.counts import NO_SPAN, Confusion, Counts, confusion_of
 from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstraps
 
-#: Resamples of the sentences, and the seed that draws them: equal input gives equal intervals.
+#: Number of resamples of the sentences, and the seed of the draws.
 RESAMPLES, SEED = 2000, 0
 _AT_ONCE = 4_000_000
 _MIDDLE = [(1 - 0.95) / 2, (1 + 0.95) / 2]
 
-#: What a sentence adds to :class:`attree.evaluation.counts.Counts`.
+#: The counts of :class:`attree.evaluation.counts.Counts` that sentences add up to.
 PARTS = ("gold", "predicted", "matched", "scored", "sentence_f1_sum", "sentence_f1_count")
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceCounts:
-    """What the F1 of a parser is made of, sentence by sentence.
+    """The counts of a parser's F1, sentence by sentence.
 
     Attributes:
-        sentence: int32 (sentences,), their numbers.
-        n_words: int32 (sentences,).
-        parts: float64 (sentences, 6), of :data:`PARTS`: they add up to counts.
+        sentence: int32 (sentences,), numbers of the sentences.
+        n_words: int32 (sentences,), words.
+        parts: float64 (sentences, 6), the counts of :data:`PARTS`.
     """
 
     sentence: NDArray[np.int32]
@@ -55,7 +55,7 @@ class SentenceCounts:
 
     @classmethod
     def of(cls, columns: Mapping[str, NDArray[Any]], f1: NDArray[np.float64]) -> SentenceCounts:
-        """Take the columns of such a table, and each sentence's F1 (of 1, or NaN)."""
+        """Take columns of a table of scores, and each sentence's F1 (0 to 1, or NaN)."""
         parts = [columns[name] for name in ("gold", "predicted", "matched")]
         parts += [columns["gold"] > 0, np.nan_to_num(f1), ~np.isnan(f1)]
         order = np.argsort(columns["sentence"], kind="stable")
@@ -63,7 +63,7 @@ class SentenceCounts:
         return cls(sentence, n_words, np.stack(parts, axis=1).astype(float)[order])
 
     def f1(self, weights: NDArray[Any] | None = None) -> dict[str, NDArray[np.float64]]:
-        """Return metric → F1 in percent, one a resample.
+        """Return metric → F1 in percent, (resamples,).
 
         Args:
             weights: (resamples, sentences), how often each sentence is drawn; once if None.
@@ -74,12 +74,12 @@ class SentenceCounts:
         return {metric: getattr(counts, metric) for metric in HEADINGS}
 
     def corpus_f1(self, chosen: NDArray[np.bool_]) -> float | None:
-        """Return corpus F1 of some sentences in percent; None where none of them is scored."""
+        """Return corpus F1 of the chosen sentences in percent; None if none of them is scored."""
         f1 = self.f1(chosen[None])["corpus_f1"][0]
         return None if np.isnan(f1) else float(f1)
 
     def ratio(self, metric: str) -> NDArray[np.float64]:
-        """Return (sentences, 2), numerator and denominator of each sentence's share in a metric."""
+        """Return (sentences, 2): the numerators and denominators that add up to a metric."""
         if metric == "sentence_f1":
             return self.parts[:, [PARTS.index("sentence_f1_sum"), PARTS.index("sentence_f1_count")]]
         counts = self.parts[:, [PARTS.index(name) for name in ("matched", "gold", "predicted")]]
@@ -87,33 +87,33 @@ class SentenceCounts:
 
 
 def intervals(scores: SentenceCounts) -> dict[str, tuple[float, float]]:
-    """Return metric → the 95 % interval of its F1 in percent by bootstrap over sentences."""
+    """Return metric → 95 % interval of F1 in percent, by bootstrap over sentences."""
     n, rng = len(scores.parts), np.random.default_rng(SEED)
     chunk = max(1, _AT_ONCE // max(n, 1))
     drawn = [
         scores.f1(rng.multinomial(n, np.full(n, 1 / max(n, 1)), size=min(chunk, RESAMPLES - first)))
         for first in range(0, RESAMPLES, chunk)
     ]
-    found = {}
+    limits = {}
     for metric in HEADINGS:
         low, high = np.nanquantile(np.concatenate([f1[metric] for f1 in drawn]), _MIDDLE)
-        found[metric] = float(low), float(high)
-    return found
+        limits[metric] = float(low), float(high)
+    return limits
 
 
 def differences(first: SentenceCounts, second: SentenceCounts) -> dict[str, Difference]:
-    """Compare two parsers as :func:`every_difference` does: metric → difference."""
+    """Compare two parsers by paired bootstrap; return metric → difference."""
     pairs = every_difference(("the first", "the second"), (first, second))
-    return {metric: found[0, 1] for metric, found in pairs.items()}
+    return {metric: pair_differences[0, 1] for metric, pair_differences in pairs.items()}
 
 
 def every_difference(
     names: Sequence[str], parsers: Sequence[SentenceCounts]
 ) -> dict[str, dict[tuple[int, int], Difference]]:
-    """Compare every two of several parsers by paired bootstrap: metric → positions → difference.
+    """Compare every two parsers by paired bootstrap; return metric → positions → difference.
 
     Raises:
-        AttreeError: they are not scores of the same sentences.
+        AttreeError: the parsers are scored on different sentences.
     """
     for name, scores in zip(names, parsers, strict=True):
         if not np.array_equal(scores.sentence, parsers[0].sentence):
@@ -131,12 +131,12 @@ def every_difference(
     }
 
 
-#: What a table of label recall says below.
+#: The note below a table of label recall.
 RECALL = "Share of the gold constituents with this label that were found, in percent."
-#: Labels that have a row and a column of their own in a table of confused labels.
+#: Number of labels with a row and a column of their own in a table of confused labels.
 SHOWN = 12
 
-#: Baselines in table order, with short headings: they stand beside every parser.
+#: baseline → its short heading, in the order of tables
 BASELINES = {
     "right_branching": "right",
     "left_branching": "left",
@@ -167,7 +167,7 @@ class _Protocol:
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """What tables need of a summary, the scores of each metric aside."""
+    """The parts of a summary that tables need, apart from the scores."""
 
     language: str | None
     split: str | None
@@ -184,24 +184,24 @@ _FORM: dict[str, Any] = {"what": "score summary", "fix": "run `attree score` aga
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """The scores of one parser on one split, in percent; means where there are several seeds.
+    """The scores of one parser on one split, in percent; means over seeds if there are several.
 
     Attributes:
-        values: metric → score, None where nothing could be scored.
+        values: metric → score, None where nothing was scored.
         sentences, scored, skipped, fallback: see :class:`attree.evaluation.counts.Counts`.
-        selection: the trees that it was tuned or trained on, empty for none.
-        treebank: what became of the sentences of the files: ``read``, ``failed``, ``emptied``…
-        intervals: metric → the 95 % interval of its score, where each sentence's score is there.
+        selection: the trees that the parser was tuned or trained on; empty for none.
+        treebank: ``read``, ``failed``, ``emptied``… → number of sentences of the files.
+        intervals: metric → 95 % interval of its score, if the sentences' scores are known.
         label_recall: label → ``recall`` and ``count``.
         deviation, highest: metric → standard deviation and maximum over several seeds.
         published: metric → the article's figure.
-        confusion: of labels, where trees have them.
-        name: what a comparison calls it, which may name its encoder too.
+        confusion: confusion of labels, if trees have them.
+        name: its name in a comparison, which may include its encoder.
         kind: in a comparison: computed (undertrained), imported or published.
-        speed: sentences a second.
-        each: the scores of each sentence, where they are known.
+        speed: sentences per second.
+        each: the counts of each sentence, if they are known.
         by_length: longest sentence in words → corpus F1 in percent.
-        p: of the difference in corpus F1 from the best system; NaN for the best itself.
+        p: p value of the difference in corpus F1 from the best system; NaN for the best itself.
     """
 
     language: str
@@ -232,24 +232,24 @@ class ScoreRow:
 
     @property
     def test(self) -> tuple[str, str]:
-        """Its language and split."""
+        """Language and split."""
         return self.language, self.split
 
     @property
     def is_baseline(self) -> bool:
-        """Whether its trees look at nothing but the number of words, or are gold's made binary."""
+        """Whether the parser is a baseline or the binary ceiling."""
         return self.parser in BASELINES
 
     @property
     def lost(self) -> str:
-        """What to say of a treebank that was not read whole; empty where it was."""
+        """A remark on a treebank that was not read whole; empty if it was."""
         read = self.treebank.get("read", 0)
         whole = read + sum(self.treebank.get(why, 0) for why in ("failed", "emptied", "left_out"))
         return "" if read == whole else f"{read:,} of {whole:,} sentences read"
 
     @property
     def heading(self) -> str:
-        """The short name that a table's column carries."""
+        """The heading of the parser's column."""
         return BASELINES.get(self.parser, self.parser)
 
     @property
@@ -258,7 +258,7 @@ class ScoreRow:
         return {label: entry.get("recall") for label, entry in self.label_recall.items()}
 
     def flat(self) -> dict[str, Any]:
-        """Return the row with label recalls and published figures as columns of their own."""
+        """Return the row as a flat record, with columns for label recalls and published figures."""
         row = {name: getattr(self, name) for name in ("language", "split", "encoder", "parser")}
         row |= self.values
         row |= {name: getattr(self, name) for name in _PROTOCOL}
@@ -279,7 +279,7 @@ _PROTOCOL = (*_COUNTS, "derived", "punctuation", "selection")
 
 
 def by_test(rows: Iterable[ScoreRow]) -> dict[tuple[str, str], list[ScoreRow]]:
-    """Return (language, split) → its rows, in their order."""
+    """Group rows by (language, split), keeping their order."""
     tests: dict[tuple[str, str], list[ScoreRow]] = {}
     for row in rows:
         tests.setdefault(row.test, []).append(row)
@@ -296,7 +296,7 @@ def read_published(path: Path | None, table: str) -> Published:
         ``(row, language, metric)`` in lower case → value; empty when there is no file.
 
     Raises:
-        AttreeError: the file is absent, or lacks one of its columns.
+        AttreeError: the file is missing, or lacks a column.
     """
     if path is None:
         return {}
@@ -322,7 +322,7 @@ def score_rows(
 ) -> list[ScoreRow]:
     """Read summaries of ``attree score`` and ``attree baselines``, parsers before baselines.
 
-    ``resample`` asks for intervals, which take a second a summary.
+    ``resample`` computes intervals, which takes a second per summary.
     """
     parsers, baselines = [], []
     for path in paths:
@@ -347,16 +347,16 @@ def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path) -> 
 
 def _row(summary: Mapping[str, Any], published: Published, path: Path, resample: bool) -> ScoreRow:
     _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *HEADINGS), path)
-    known = described(summary, _Summary, file=path, **_FORM)
+    fields = described(summary, _Summary, file=path, **_FORM)
     values = {metric: summary.get(metric) for metric in (*HEADINGS, *LABELLED)}
-    language, protocol, counts = known.language or "", known.protocol, known.protocol.sentences
-    key = (known.parser.lower(), language.lower())
-    scores = path.with_suffix(".parquet")  # that `attree score` writes beside
+    language, protocol, counts = fields.language or "", fields.protocol, fields.protocol.sentences
+    key = (fields.parser.lower(), language.lower())
+    scores = path.with_suffix(".parquet")  # written by `attree score` too
     return ScoreRow(
         language,
-        known.split or "",
-        known.encoder,
-        known.parser,
+        fields.split or "",
+        fields.encoder,
+        fields.parser,
         described(values, dict[str, float | None], file=path, **_FORM),
         sentences=counts.total,
         scored=counts.scored,
@@ -367,19 +367,19 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path, resample:
         selection=protocol.selection or "",
         treebank=protocol.treebank or {},
         intervals=intervals(SentenceCounts.read(scores)) if resample and scores.is_file() else {},
-        label_recall=known.label_recall,
-        deviation=known.std,
-        highest=known.max,
+        label_recall=fields.label_recall,
+        deviation=fields.std,
+        highest=fields.max,
         published={m: published[(*key, m)] for m in HEADINGS if (*key, m) in published},
         confusion=confusion_of(summary, path),
     )
 
 
 def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
-    """Build a table for each metric: a row a language, a column a parser or baseline.
+    """Build a table for each metric, with a row per language and a column per parser or baseline.
 
-    Constituency treebanks and dependency-derived brackets never share a table. Where the article
-    published a figure, it stands in a column of its own beside the computed one.
+    Constituency treebanks and dependency-derived brackets never share a table. The article's
+    figures have columns of their own beside the computed ones.
     """
     tables = []
     for kind in dict.fromkeys(["constituency", *(row.derived for row in rows)]):
@@ -416,7 +416,7 @@ def _name(row: ScoreRow) -> str:
 
 
 def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]:
-    """Build one language's tables: every parser's scores, recall by label, confusion of labels."""
+    """Build the tables of each test set: scores, recall by label, confusions of labels."""
     tables = []
     for test, tested in by_test(rows).items():
         title = ", ".join(test)
@@ -438,7 +438,7 @@ def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]
 
 
 def confusion_table(confusion: Confusion, title: str) -> Table:
-    """Build the table of how often each gold label has been given each predicted one."""
+    """Build a table of gold against predicted labels."""
     shown = confusion.most_frequent(SHOWN)
     lines = [
         [name, *(f"{count:,}" if count else "·" for count in row)]
@@ -454,14 +454,14 @@ def confusion_table(confusion: Confusion, title: str) -> Table:
 
 
 def heading_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
-    """Name a parser's column by itself, and by the encoder too where one language has two."""
+    """Return the heading of a parser's column, with the encoder if a test set has several."""
     twins = [other for other in rows if (other.test, other.parser) == (row.test, row.parser)]
     several = not row.is_baseline and len({twin.encoder for twin in twins}) != 1
     return f"{row.heading} {row.encoder}" if several else row.heading
 
 
 def _note(rows: Sequence[ScoreRow]) -> str:
-    """Say what the figures of a table rest on."""
+    """Return the note below a table of scores."""
     parts = []
     if any(row.derived != "constituency" for row in rows):
         parts.append("Dependency-derived brackets: not comparable with constituency treebanks.")
@@ -481,22 +481,22 @@ def _note(rows: Sequence[ScoreRow]) -> str:
 
 
 def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any]]:
-    """Return one record a split: read, kept, rejected, words, and the published count if any."""
+    """Return a record per split: sentences read and rejected, words, and the published count."""
     records = []
     for path in paths:
-        table, about = read_table(path, schema=SENTENCES_SCHEMA)
+        table, facts = read_table(path, schema=SENTENCES_SCHEMA)
         lengths = pc.list_value_length(table["words"])
-        counted = published.get((about["split"].lower(), about["language"].lower(), "sentences"))
+        counted = published.get((facts["split"].lower(), facts["language"].lower(), "sentences"))
         records.append(
             {
-                "language": about["language"],
-                "split": about["split"],
+                "language": facts["language"],
+                "split": facts["split"],
                 "sentences": table.num_rows,
-                **{f"sentences_{name}": count for name, count in about["counts"].items()},
+                **{f"sentences_{name}": count for name, count in facts["counts"].items()},
                 "words": pc.sum(lengths).as_py() or 0,
                 "longest": pc.max(lengths).as_py() or 0,
-                "derived": about["derived"],
-                "punctuation": about["punctuation"],
+                "derived": facts["derived"],
+                "punctuation": facts["punctuation"],
                 "published": None if counted is None else int(counted),
             }
         )
@@ -504,7 +504,7 @@ def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any
 
 
 def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
-    """Build the table: a row a language and split."""
+    """Build the table of sizes, with a row per language and split."""
     columns = ["sentences", "rejected", "words", "longest"]
     if any(record["published"] is not None for record in records):
         columns.append("published")
@@ -520,14 +520,14 @@ def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
 
 
 def summary_table(summary: Mapping[str, Any]) -> Table:
-    """Return what ``attree score`` or ``attree baselines`` found, as people read it.
+    """Build the table of a summary of ``attree score`` or ``attree baselines``.
 
     Raises:
-        AttreeError: this is no such summary.
+        AttreeError: ``summary`` is no such summary.
     """
     if not isinstance(summary.get("protocol"), Mapping) or "sentences" not in summary["protocol"]:
         raise AttreeError(
-            "not-a-summary", "this is no summary of scores", fix="name one of `attree score`"
+            "not-a-summary", "this is no summary of scores", fix="give one of `attree score`"
         )
     name = summary.get("parser") or "parses"
     rows = summary.get("baselines") or {name: summary}

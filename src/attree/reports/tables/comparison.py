@@ -1,4 +1,4 @@
-"""Every system side by side: what was computed, what was imported, and what was only published."""
+"""Compare all systems: computed ones, imported trees, and published figures."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from attree.reports.tables.build import (
 )
 from attree.trees.parses import Parses
 
-#: Where a system's figures come from.
+#: Sources of a system's figures.
 COMPUTED, TREES, PUBLISHED = "computed", "imported", "published"
-#: Of a grammar whose mean over its seeds is not above these baselines.
+#: Source of a grammar whose mean over its seeds is not above the baselines below.
 UNDERTRAINED = "computed, undertrained"
 _WITHOUT_WORDS = (
     "left_branching",
@@ -43,10 +43,10 @@ _WITHOUT_WORDS = (
     "random_uniform_tree",
 )
 
-#: Baselines that have one tree a sentence, so that each sentence's score is known.
+#: Baselines with one tree per sentence, whose sentences can be scored.
 _ONE_TREE = ("right_branching", "left_branching", "balanced")
 
-#: The score that systems are sorted by, and p values and lengths are of.
+#: The score for sorting systems, for p values and for scores by length.
 FIRST = "corpus_f1"
 
 _NOTE = " ".join(
@@ -60,14 +60,14 @@ _NOTE = " ".join(
     ]
 )
 _LABELLED = "Labelled brackets by EVALB's rules; exact match: trees with all of them right."
-#: What stands in the column of the article, and how it is marked.
+#: The article's figures in order of preference, each with its mark.
 _FIGURES = ((FIRST, ""), ("sentence_f1", " (s)"), (f"{FIRST}_max", " (max)"))
 #: The gain in corpus F1 over its best member that an average should have.
 _GAIN = 1.0
 
 #: system → language → metric → the article's figure
 Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
-#: average → the parsers and systems that it averages
+#: average → the parsers and systems averaged
 Averages = Mapping[str, Sequence[str]]
 
 #: What narrow columns call metrics, where that is not their heading.
@@ -77,7 +77,7 @@ _HEADINGS = ["system", "kind", *_COLUMNS, "p", "sent/s", "article"]
 
 
 def record_of(system: ScoreRow) -> dict[str, Any]:
-    """Return a system as a record of numbers and text."""
+    """Return a system as a flat record."""
     row = {key: getattr(system, key) for key in ("language", "split", "encoder", "kind")}
     row |= {"system": system.name}
     row |= {metric: system.values.get(metric) for metric in (*HEADINGS, *LABELLED)}
@@ -92,19 +92,19 @@ def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
 
     Args:
         path: the file of published figures.
-        rows: ``SYSTEM=TABLE/ROW``, or ``SYSTEM=TABLE/ROW@COLUMN`` where the table has columns; a
-            system may have several, of which the first that has a figure counts.
+        rows: ``SYSTEM=TABLE/ROW``, or ``SYSTEM=TABLE/ROW@COLUMN`` if the table has columns; a
+            system may have several, and the first with a figure is used.
 
     Raises:
-        AttreeError: no such row, or not of this form.
+        AttreeError: a row has another form, or does not exist.
     """
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for text in rows:
-        system, _, place = text.partition("=")
-        table, _, row = place.partition("/")
+        system, _, reference = text.partition("=")
+        table, _, row = reference.partition("/")
         name, _, column = row.partition("@")
         if not (system and table and name and path):
-            problem = f"this is no published row: {text}"
+            problem = f"{text} does not name a published row"
             fix = "write SYSTEM=TABLE/ROW, and give --published"
             raise AttreeError("bad-reference", problem, fix=fix)
         languages = figures.setdefault(system, {})
@@ -115,7 +115,7 @@ def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
         }
         if not values:
             problem = f"there is no row {row} of table {table}"
-            raise AttreeError("no-such-row", problem, file=path, fix="see its columns")
+            raise AttreeError("no-such-row", problem, file=path, fix="name a row of the file")
         for (language, metric), value in values.items():
             languages.setdefault(language, {}).setdefault(metric, value)
     return figures
@@ -130,46 +130,46 @@ def systems(
     profile: str,
     max_words: int | None,
 ) -> list[ScoreRow]:
-    """Gather the systems of every split: those scored, the baselines, and those only published.
+    """Gather the systems of every split: scored parsers, baselines, and published systems.
 
     Args:
-        summaries: of ``attree score``, each with the sentences' scores beside it, and of ``attree
-            baselines``.
-        tables: the SENTENCES table of each split, whose gold trees the baselines are scored by.
-        speeds: of ``attree speed``.
-        figures: of the article.
+        summaries: summaries of ``attree score``, each with its table of sentence scores, and of
+            ``attree baselines``.
+        tables: the sentence table of each split, for scoring the baselines.
+        speeds: files of ``attree speed``.
+        figures: the article's figures.
         profile, max_words: as for :func:`attree.evaluation.metrics.score`.
     """
-    timed = _timed(speeds)
-    fixed = _fixed(tables, profile, max_words)
+    timed = _read_speeds(speeds)
+    fixed = _score_fixed(tables, profile, max_words)
     rows = [(path, row) for path in summaries for row in score_rows([path], {}, resample=False)]
-    every = [row for _, row in rows]
+    all_rows = [row for _, row in rows]
     scored = []
     for path, row in rows:
-        beside = path.with_suffix(".parquet")
-        each = fixed.get((*row.test, row.parser))
-        if not row.is_baseline and beside.is_file():
-            each = SentenceCounts.read(beside)
+        scores_path = path.with_suffix(".parquet")
+        counts = fixed.get((*row.test, row.parser))
+        if not row.is_baseline and scores_path.is_file():
+            counts = SentenceCounts.read(scores_path)
         scored.append(
             replace(
                 row,
-                name=heading_of(row, every),
+                name=heading_of(row, all_rows),
                 kind=TREES if row.encoder == IMPORTED else COMPUTED,
                 selection="" if row.is_baseline else row.selection,
                 speed=timed.get((*row.test, row.encoder, row.parser)),
                 published=figures.get(row.parser, {}).get(row.language, {}),
-                each=each,
+                each=counts,
             )
         )
-    tests = list(by_test(every))
-    computed = {row.parser for row in every}
+    tests = list(by_test(all_rows))
+    computed = {row.parser for row in all_rows}
     published = [
         _published(name, test, languages[test[0]])
         for test in tests
         for name, languages in figures.items()
         if name not in computed and test[0] in languages
     ]
-    return sorted(_marked(scored) + published, key=lambda system: tests.index(system.test))
+    return sorted(_mark_weak(scored) + published, key=lambda system: tests.index(system.test))
 
 
 def _f1(system: ScoreRow) -> float:
@@ -177,12 +177,12 @@ def _f1(system: ScoreRow) -> float:
 
 
 def _grammar(system: ScoreRow) -> str:
-    """Return the grammar that a system is a seed of, empty if none."""
+    """Return the name of the grammar that a system is a seed of; empty if it is none."""
     return system.name.rpartition("-")[0] if system.encoder == GRAMMAR else ""
 
 
 def _grammar_means(systems: Iterable[ScoreRow]) -> dict[str, tuple[int, float]]:
-    """Return grammar → its seeds on one split, and the mean of their corpus F1 in percent."""
+    """Return grammar → number of seeds on one split, and their mean corpus F1 in percent."""
     scores: dict[str, list[float]] = {}
     for system in systems:
         if grammar := _grammar(system):
@@ -190,8 +190,8 @@ def _grammar_means(systems: Iterable[ScoreRow]) -> dict[str, tuple[int, float]]:
     return {grammar: (len(values), float(np.mean(values))) for grammar, values in scores.items()}
 
 
-def _marked(systems: Sequence[ScoreRow]) -> list[ScoreRow]:
-    """Mark the seeds of grammars that are no better than trees that look at no word."""
+def _mark_weak(systems: Sequence[ScoreRow]) -> list[ScoreRow]:
+    """Mark the seeds of grammars that are no better than trees drawn without the words."""
     low = {
         (grammar, *test)
         for test, tested in by_test(systems).items()
@@ -211,8 +211,8 @@ def _published(name: str, test: tuple[str, str], values: Mapping[str, float]) ->
         for metric, value in values.items()
         if metric.startswith("recall_")
     }
-    about: Any = {"label_recall": recall, "published": values, "name": name, "kind": PUBLISHED}
-    return ScoreRow(*test, "", "", scores, **about)
+    extra: Any = {"label_recall": recall, "published": values, "name": name, "kind": PUBLISHED}
+    return ScoreRow(*test, "", "", scores, **extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class _Speeds:
     sentences_a_second: dict[str, float]
 
 
-def _timed(paths: Iterable[Path]) -> dict[tuple[str, str, str, str], float]:
+def _read_speeds(paths: Iterable[Path]) -> dict[tuple[str, str, str, str], float]:
     how: Any = {"what": "file of speeds", "fix": "run `attree speed` again"}
     return {
         (speeds.language or "", speeds.split or "", speeds.encoder, parser): speed
@@ -232,19 +232,19 @@ def _timed(paths: Iterable[Path]) -> dict[tuple[str, str, str, str], float]:
     }
 
 
-def _fixed(
+def _score_fixed(
     paths: Iterable[Path], profile: str, max_words: int | None
 ) -> dict[tuple[str, str, str], SentenceCounts]:
-    """Score each sentence's fixed trees: (language, split, baseline) → scores."""
+    """Score fixed trees; return (language, split, baseline) → counts of each sentence."""
     scores = {}
     for path in paths:
-        table, about = read_table(path, schema=SENTENCES_SCHEMA)
-        gold, test = Parses.gold(table), (about.get("language") or "", about.get("split") or "")
+        table, facts = read_table(path, schema=SENTENCES_SCHEMA)
+        gold, test = Parses.gold(table), (facts.get("language") or "", facts.get("split") or "")
         for name in _ONE_TREE:
-            each = score(gold, fixed_parses(name, gold), profile=profile, max_words=max_words)
+            scored = score(gold, fixed_parses(name, gold), profile=profile, max_words=max_words)
             names = ("sentence", "n_words", "gold", "predicted", "matched")
-            columns = {column: getattr(each, column) for column in names}
-            scores[*test, name] = SentenceCounts.of(columns, each.sentence_f1)
+            columns = {column: getattr(scored, column) for column in names}
+            scores[*test, name] = SentenceCounts.of(columns, scored.sentence_f1)
     return scores
 
 
@@ -254,13 +254,13 @@ def compared(
     """Score systems by length, and compare every two of a split by paired bootstrap.
 
     Returns:
-        the systems of each split, the best first, baselines and published ones last; and a record
-        for each two that were compared, and each metric.
+        the systems of each split, the best first, baselines and published systems last; and a
+        record for each pair compared and each metric.
 
     Raises:
         AttreeError: systems of one split are scored on different sentences.
     """
-    ordered, every = [], []
+    ordered, all_records = [], []
     for tested in by_test(systems).values():
         records = _pairs([system for system in tested if system.each is not None])
         p = _against_best(tested, records)
@@ -271,29 +271,29 @@ def compared(
         ordered += sorted(
             filled, key=lambda row: (row.kind == PUBLISHED, row.is_baseline, -_f1(row))
         )
-        every += records
-    return ordered, every
+        all_records += records
+    return ordered, all_records
 
 
 def _by_length(system: ScoreRow, lengths: Sequence[int]) -> dict[int, float | None]:
-    each = system.each
+    counts = system.each
     return {
-        longest: None if each is None else each.corpus_f1(each.n_words <= longest)
+        longest: None if counts is None else counts.corpus_f1(counts.n_words <= longest)
         for longest in lengths
     }
 
 
 def _pairs(tested: Sequence[ScoreRow]) -> list[dict[str, Any]]:
-    """Return a record of every two systems and each metric."""
+    """Return a record for every two systems and each metric."""
     if not tested:
         return []
     names = [system.name for system in tested]
     where = {"language": tested[0].language, "split": tested[0].split}
     scores = [system.each for system in tested if system.each is not None]
     return [
-        {**where, "metric": metric, "first": names[a], "second": names[b], **found._asdict()}
+        {**where, "metric": metric, "first": names[a], "second": names[b], **difference._asdict()}
         for metric, pairs in every_difference(names, scores).items()
-        for (a, b), found in pairs.items()
+        for (a, b), difference in pairs.items()
     ]
 
 
@@ -317,13 +317,13 @@ def _against_best(
 def comparison(
     systems: Sequence[ScoreRow], title: str, speed_of: int, averages: Averages | None = None
 ) -> list[Table]:
-    """Build the tables of every split, and one that says what each system rests on.
+    """Build the tables of every split, and a table of the systems' encoders and tuning trees.
 
     Args:
-        systems: as :func:`compared` returns them.
-        title: of all of them.
-        speed_of: on how many sentences speed was measured.
-        averages: those among the systems; the note says what each gains over its best member.
+        systems: systems from :func:`compared`.
+        title: title of all tables.
+        speed_of: number of sentences that speed was measured on.
+        averages: averages among the systems; the note compares each with its best member.
     """
     tables = []
     for test, tested in by_test(systems).items():
@@ -332,9 +332,9 @@ def comparison(
         tables.append(Table(where, _HEADINGS, [_line(system) for system in tested], note))
         tables += _lengths(tested, where)
         recalls = [(system.name, system.recall) for system in tested]
-        tables += _where_any(f"{where}: recall by label", recalls, RECALL)
+        tables += _table_of_any(f"{where}: recall by label", recalls, RECALL)
         scores = [(row.name, {name: row.values.get(name) for name in LABELLED}) for row in tested]
-        tables += _where_any(f"{where}: labels", scores, _LABELLED, LABELLED)
+        tables += _table_of_any(f"{where}: labels", scores, _LABELLED, LABELLED)
     rows = {
         row.name: [row.name, row.kind, row.encoder or "–", row.selection or "–"] for row in systems
     }
@@ -355,7 +355,7 @@ def _notes(tested: Sequence[ScoreRow], speed_of: int, averages: Averages) -> Ite
 
 
 def _gains(tested: Sequence[ScoreRow], averages: Averages) -> Iterator[str]:
-    """Say of each average of a split whether it is better by a point than its best member."""
+    """Say for each average whether it is better by a point than its best member."""
     for average in tested:
         members = [
             (score, other.name)
@@ -380,8 +380,8 @@ def _line(system: ScoreRow) -> list[str]:
     speed = "–" if system.speed is None else f"{system.speed:.0f}"
     article = "–"
     if system.kind != PUBLISHED:
-        own = ((system.published.get(metric), mark) for metric, mark in _FIGURES)
-        article = next((f"{value:g}{mark}" for value, mark in own if value is not None), "–")
+        figures = ((system.published.get(metric), mark) for metric, mark in _FIGURES)
+        article = next((f"{value:g}{mark}" for value, mark in figures if value is not None), "–")
     return [system.name, system.kind, *scores, _p(system.p), speed, article]
 
 
@@ -392,29 +392,29 @@ def _p(p: float | None) -> str:
 
 
 def _lengths(tested: Sequence[ScoreRow], where: str) -> list[Table]:
-    known = [(system, system.each) for system in tested if system.each is not None]
-    if not known:
+    scored = [(system, system.each) for system in tested if system.each is not None]
+    if not scored:
         return []
-    system, first = known[0]
+    system, first = scored[0]
     lengths = [*system.by_length, math.inf]
     counts = {n: first.parts[first.n_words <= n, PARTS.index("scored")].sum() for n in lengths}
     headings = {n: f"{'all' if n == math.inf else f'≤{n}'} ({counts[n]:,.0f})" for n in lengths}
-    rows = [((row.name,), {**row.by_length, math.inf: row.values.get(FIRST)}) for row, _ in known]
+    rows = [((row.name,), {**row.by_length, math.inf: row.values.get(FIRST)}) for row, _ in scored]
     note = "Corpus F1 on the sentences of at most so many words; in brackets, how many they are."
     return [scores_table(f"{where}: by length", ("system",), headings, rows, note)]
 
 
-def _where_any(
+def _table_of_any(
     title: str,
     systems: Sequence[tuple[str, Mapping[str, float | None]]],
     note: str,
     headings: Mapping[str, str] | None = None,
 ) -> list[Table]:
-    """Build a table of the systems that have any value, and of what any of them has one of.
+    """Build a table of the systems and the columns that have any value; none if there are none.
 
-    ``headings`` says what the columns are called, in their order; by default as their keys.
+    ``headings`` has the headings of the columns in order; by default they are the keys.
     """
     rows = [((name,), values) for name, values in systems if {*values.values()} - {None}]
-    known = {key: key for _, values in rows for key in values if values[key] is not None}
-    shown = known if headings is None else {key: headings[key] for key in headings if key in known}
+    keys = {key: key for _, values in rows for key in values if values[key] is not None}
+    shown = keys if headings is None else {key: headings[key] for key in headings if key in keys}
     return [scores_table(title, ("system",), shown, rows, note)] if shown else []
