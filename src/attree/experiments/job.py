@@ -1,4 +1,4 @@
-"""One job: the rows that have no record yet are run, and a list of all its records is written."""
+"""Run the rows of a job that have no record yet, and list all its records."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def run_job(
     output: Path,
     device: str | None = None,
 ) -> None:
-    """Run the rows of one encoder that are not finished, one record each.
+    """Run the unfinished rows of one encoder, and write a record for each.
 
     Args:
-        rows: in the order in which trainings are shared.
+        rows: the rows; those that share a training stand side by side.
         encoder: what ``attree encoder resolve`` wrote.
         sets: sentence tables by set.
-        manifests: attention of every head by set, for rows of heads.
+        manifests: set → manifest of the attention of every head, for rows of heads.
         records: folder of the records of all experiments.
-        output: the list of this job's rows and records, written last.
+        output: where to write the list of this job's rows and records, last of all.
         device: ``cpu`` or ``cuda``.
     """
     resolved, store = find_encoder(encoder), Records(records)
@@ -44,7 +44,7 @@ def run_job(
 
         resolved = settled(resolved, device)
     read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
-    hashes = {name: content(one.hash, manifests.get(name)) for name, one in read.items()}
+    hashes = {name: content(table.hash, manifests.get(name)) for name, table in read.items()}
     names = [
         key(row, encoder=resolved, sets=hashes, used=len(drawn(row, read[row.train])))
         for row in rows
@@ -78,7 +78,7 @@ def _runner(
     load: Callable[[], Any],
     output: Path,
 ) -> Callable[[ExperimentRow], dict[str, Any]]:
-    """Return what runs a row; the encoder is loaded with the first row that needs it."""
+    """Return a function that runs a row; the first row that needs the encoder loads it."""
     kinds = {row.kind for row in rows}
     if kinds == {"heads"}:
         from attree.experiments.heads import Averager
@@ -97,7 +97,7 @@ def _runner(
 
 
 def _record(
-    row: ExperimentRow, found: dict[str, Any], read: Mapping[str, SentenceSet], head: bool
+    row: ExperimentRow, results: dict[str, Any], read: Mapping[str, SentenceSet], head: bool
 ) -> dict[str, Any]:
     test = read[row.test].about
     return {
@@ -105,5 +105,5 @@ def _record(
         "new_head": head,
         "punctuation": test.get("punctuation"),
         "derived": test.get("derived", "constituency"),
-        **found,
+        **results,
     }
