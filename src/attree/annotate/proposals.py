@@ -149,21 +149,21 @@ class Proposer:
 
     def _train(self, sentences: list[Sentence]) -> None:
         began = time.perf_counter()
-        done = Trained(len(sentences))
+        result = Trained(len(sentences))
         try:
-            done.scores = self._compare(sentences)
-            if done.scores is None or done.scores[1] > done.scores[0]:
+            result.scores = self._compare(sentences)
+            if result.scores is None or result.scores[1] > result.scores[0]:
                 model = self._fit(gold_trees(sentences))
                 name = f"{len(sentences)} tree{'s' * (len(sentences) != 1)}"
                 name = f"{self._first_name} and {name}" if self._first is not None else name
                 self.parser, self.name = Parser(model), name
-                self.learnt, done.took_over = len(sentences), True
+                self.learnt, result.took_over = len(sentences), True
         except Exception as error:  # annotating goes on with the current parser, whatever it is
-            done.failed = str(error).strip().split("\n")[0] or type(error).__name__
-        done.seconds = round(time.perf_counter() - began, 2)
-        self.trained = done
+            result.failed = str(error).strip().split("\n")[0] or type(error).__name__
+        result.seconds = round(time.perf_counter() - began, 2)
+        self.trained = result
         if self.told is not None:
-            self.told(done)
+            self.told(result)
 
     def _compare(self, sentences: Sequence[Sentence]) -> tuple[float, float] | None:
         """Return the labelled F1 of the current parser and of new ones; None with too few trees.

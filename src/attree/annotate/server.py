@@ -229,7 +229,7 @@ def _not_saved(error: OSError) -> str:
     return f"Not saved: {reason}{where}. Nothing is lost: make room and try again."
 
 
-def do(session: Session, asked: PageRequest) -> None:
+def do(session: Session, request: PageRequest) -> None:
     """Do the action of a request.
 
     Raises:
@@ -238,13 +238,13 @@ def do(session: Session, asked: PageRequest) -> None:
     """
     whole = {"accept": session.accept, "skip": session.skip, "undo": session.undo}
     with session.lock:  # of two actions on one state, the second is stale
-        if asked.version != session.version:
+        if request.version != session.version:
             problem = "the tree has changed, in another window or by a new parser: here it is"
             raise AttreeError("stale", problem)
-        if asked.action in whole:
-            whole[asked.action]()
+        if request.action in whole:
+            whole[request.action]()
         else:
-            session.act(asked.action, asked.start, asked.end, asked.to, asked.label)
+            session.act(request.action, request.start, request.end, request.to, request.label)
 
 
 def listen(port: int) -> socket.socket:

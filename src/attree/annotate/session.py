@@ -324,12 +324,12 @@ class Session:
         where = {"file": source.file, "line": source.line}
         return {"time": now(), "action": action, **where, **more}
 
-    def _log_training(self, done: Trained) -> None:
+    def _log_training(self, training: Trained) -> None:
         """Log a training; if the sentence has no correction yet, show the new proposal."""
         with self.lock:
-            told = {key: value for key, value in asdict(done).items() if value not in (None, "")}
-            self._pending.append({"time": now(), "action": "train", **told})
-            if self.shown is not None and not self.shown.edits and done.took_over:
+            fields = {k: v for k, v in asdict(training).items() if v not in (None, "")}
+            self._pending.append({"time": now(), "action": "train", **fields})
+            if self.shown is not None and not self.shown.edits and training.took_over:
                 with contextlib.suppress(NotFiniteError):
                     self.shown = self._propose(self.shown.source)
                     self.version += 1
@@ -339,9 +339,9 @@ class Session:
 
         A label keeps the digit that it gets when a tree, proposed or corrected, first has it.
         """
-        here = [node.label for node in self.shown.nodes() if node.label] if self.shown else []
-        self._order.update(dict.fromkeys(here))
-        names = {*here, *self.proposer.names("labels"), *(+self._labels)}
+        shown = [node.label for node in self.shown.nodes() if node.label] if self.shown else []
+        self._order.update(dict.fromkeys(shown))
+        names = {*shown, *self.proposer.names("labels"), *(+self._labels)}
         digits = {name: str(digit) for digit, name in enumerate(list(self._order)[:9], 1)}
         listed = [name for name in dict.fromkeys([*self._order, *sorted(names)]) if name in names]
         return [{"name": name, "key": digits.get(name)} for name in listed[:_MOST_LABELS]]
@@ -410,7 +410,7 @@ class AnnotationRequest:
     labels: str | None = None
 
 
-def begin(asked: AnnotationRequest, folder: Folder) -> Session:
+def begin(request: AnnotationRequest, folder: Folder) -> Session:
     """Load the parser and show the first sentence.
 
     Raises:
@@ -420,37 +420,37 @@ def begin(asked: AnnotationRequest, folder: Folder) -> Session:
     records = folder.records()
     done = finished(records, saved)
     passed: Counter[str] = Counter()
-    code, sentences = _to_annotate(asked, folder, done, passed)
-    parser = Parser.of(asked.parser, device=asked.device)
-    proposer = Proposer(parser, asked.name, asked.every)
-    log = {"language": folder.path.name, "rules": code, "encoder": asked.parser.encoder.slug}
+    code, sentences = _to_annotate(request, folder, done, passed)
+    parser = Parser.of(request.parser, device=request.device)
+    proposer = Proposer(parser, request.name, request.every)
+    log = {"language": folder.path.name, "rules": code, "encoder": request.parser.encoder.slug}
     curve = [record.edits for record in accepted(records)]
     order = order_of_labels(records)
     session = Session(folder, saved, sentences, passed, proposer, log, curve, order)
     if session.shown is None:
-        raise _no_sentence(asked.texts[0], passed, before=bool(done))
+        raise _no_sentence(request.texts[0], passed, before=bool(done))
     return session
 
 
 def _to_annotate(
-    asked: AnnotationRequest, folder: Folder, done: set[tuple[str, ...]], passed: Counter[str]
+    request: AnnotationRequest, folder: Folder, done: set[tuple[str, ...]], passed: Counter[str]
 ) -> tuple[str, Iterator[OriginalSentence]]:
     """Return the name of the rules that split words (empty for treebanks), and the sentences."""
-    if are_treebanks(asked.texts):
-        for path in asked.texts:
+    if are_treebanks(request.texts):
+        for path in request.texts:
             if path.resolve().is_relative_to(folder.path.resolve()):
                 fix = "name another --output"
                 raise AttreeError(
                     "input-in-output", "this input is in the output folder", file=path, fix=fix
                 )
-        return "", trees_to_correct(asked.texts, done, passed, asked.labels)
-    files, _ = find_inputs(asked.texts, without=folder.path)
+        return "", trees_to_correct(request.texts, done, passed, request.labels)
+    files, _ = find_inputs(request.texts, without=folder.path)
     refuse_treebanks(files)
-    texts = first_lines(asked.texts, asked.how.column)
-    how = how_split(asked.parser, asked.how, texts)
-    split, column = tokeniser(how.name, split=how.sentences), asked.how.column
-    sentences = text_sentences(files, split, done, passed, max_words=asked.max_words, column=column)
-    return how.name, sentences
+    texts = first_lines(request.texts, request.how.column)
+    how = how_split(request.parser, request.how, texts)
+    split, column = tokeniser(how.name, split=how.sentences), request.how.column
+    todo = text_sentences(files, split, done, passed, max_words=request.max_words, column=column)
+    return how.name, todo
 
 
 def _no_sentence(text: Path, passed: Counter[str], *, before: bool) -> AttreeError:

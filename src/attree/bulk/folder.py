@@ -95,8 +95,8 @@ def _clear(folder: Path, *, sparing: Sequence[str]) -> None:
             mark.unlink(missing_ok=True)
     parts = [*folder.glob(".*.part"), *folder.glob("*/.*.part")]
     for part in parts:
-        ours = _OUR_PART.fullmatch(part.name)
-        if ours and not any(f".{writer}-" in part.name for writer in sparing):
+        match = _OUR_PART.fullmatch(part.name)
+        if match and not any(f".{writer}-" in part.name for writer in sparing):
             part.unlink(missing_ok=True)
 
 
@@ -112,8 +112,8 @@ def _left_writers(folder: Path) -> list[str]:
         try:
             with mark.open("r+b") as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            here = mark.name.rsplit("-", 1)[0] == socket.gethostname()
-            if here or _age(mark) > _SECONDS_WITHOUT_HEARTBEAT:
+            is_local = mark.name.rsplit("-", 1)[0] == socket.gethostname()
+            if is_local or _age(mark) > _SECONDS_WITHOUT_HEARTBEAT:
                 continue
         except BlockingIOError:
             pass
@@ -188,9 +188,9 @@ def status(folder: Path) -> dict[str, Any]:
         "shards_whole": len(whole),
         "lines": manifest.lines,
         "lines_whole": sum(s.lines for s in manifest.shards if s.number in whole),
-        "failed": _optional(folder / FAILED_SHARDS) or {},
-        "progress": _optional(folder / PROGRESS),
-        "summary": _optional(folder / SUMMARY),
+        "failed": _read_optional(folder / FAILED_SHARDS) or {},
+        "progress": _read_optional(folder / PROGRESS),
+        "summary": _read_optional(folder / SUMMARY),
     }
 
 
@@ -203,7 +203,7 @@ def _is_running(folder: Path) -> bool:
     return False
 
 
-def _optional(path: Path) -> Any:
+def _read_optional(path: Path) -> Any:
     return read_json(path) if path.is_file() else None
 
 

@@ -210,7 +210,7 @@ def shard_statistics(path: Path) -> Statistics:
         metadata = pq.read_schema(path).metadata or {}
         return Statistics.of(json.loads(metadata[_METADATA_KEY]))
     except (pa.ArrowInvalid, KeyError, OSError) as error:
-        raise _damaged(path, error) from None
+        raise _damage_error(path, error) from None
 
 
 def _brackets(rows: Rows) -> str:
@@ -231,10 +231,10 @@ def _table(path: Path) -> pa.Table:
             raise ValueError(f"its columns are {', '.join(sorted(names))}")
         return table
     except (ValueError, pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from None
+        raise _damage_error(path, error) from None
 
 
-def _damaged(path: Path, error: Exception) -> AttreeError:
+def _damage_error(path: Path, error: Exception) -> AttreeError:
     reason = str(error).splitlines()[0]
     fix = "parse into a new output folder"
     return AttreeError("damaged-shard", f"this shard is damaged ({reason})", file=path, fix=fix)
@@ -251,7 +251,7 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
         try:
             rows = _table(path).to_pylist()
         except UnicodeDecodeError as error:
-            raise _damaged(path, error) from None
+            raise _damage_error(path, error) from None
         for row in rows:
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]

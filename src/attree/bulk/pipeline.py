@@ -127,7 +127,7 @@ class Pipeline:
     def _prepare_all(self) -> None:
         while True:
             work, future = self._waiting.get()
-            rows = _guarded(future, partial(self._prepare, work, future))
+            rows = _run_step(future, partial(self._prepare, work, future))
             if rows is not None:
                 self._prepared.put(rows)
 
@@ -204,7 +204,7 @@ class Pipeline:
             assert rows.prepared is not None
             for group in rows.prepared.batches:
                 began = time.perf_counter()
-                features = _guarded(rows.future, partial(rows.prepared.encode, group))
+                features = _run_step(rows.future, partial(rows.prepared.encode, group))
                 if features is None:
                     break
                 rows.encoder_seconds += time.perf_counter() - began
@@ -218,9 +218,9 @@ class Pipeline:
                 continue
             if encoded is not None:
                 decode = partial(rows.prepared.decode, *encoded)
-                rows.trees.append(_guarded(rows.future, decode))
+                rows.trees.append(_run_step(rows.future, decode))
                 continue
-            done = _guarded(rows.future, partial(self._write, rows))
+            done = _run_step(rows.future, partial(self._write, rows))
             if done is not None:
                 rows.future.set_result(done)
 
@@ -286,7 +286,7 @@ def _in_order(rows: _Rows, positions: list[int]) -> Trees:
     return replace(trees, n_words=n_words, offsets=np.concatenate(([0], np.cumsum(n_spans))))
 
 
-def _guarded(future: Future[Done], step: Callable[[], Any]) -> Any:
+def _run_step(future: Future[Done], step: Callable[[], Any]) -> Any:
     """Run a step of a shard; an error goes to the shard's future, and the pipeline goes on."""
     try:
         return step()

@@ -142,7 +142,7 @@ def _manifest(request: BulkRequest) -> Manifest:
     old = Manifest.read(path) if path.is_file() else None
     if old is not None:
         try:
-            return _resumed(old, request, tuple(files))
+            return _resume(old, request, tuple(files))
         except AttreeError as difference:
             if not request.run.restart:
                 raise
@@ -160,7 +160,7 @@ def _manifest(request: BulkRequest) -> Manifest:
     return manifest
 
 
-def _resumed(old: Manifest, request: BulkRequest, files: tuple[InputFile, ...]) -> Manifest:
+def _resume(old: Manifest, request: BulkRequest, files: tuple[InputFile, ...]) -> Manifest:
     """Return the manifest to resume.
 
     Raises:

@@ -87,13 +87,13 @@ def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     if row.trees == APART:
         return aside
     aside = [*aside, *_outside(row, sentences)]
-    every = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
-    if row.words and not every:
+    all_rows = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
+    if row.words and not all_rows:
         problem = f"{row.train} has no more trees of {row.words[0]} to {row.words[1]} words"
         raise AttreeError("no-trees", problem, fix="widen `words`")
     if row.trees == "all":
-        return every
-    wanted = min(int(row.trees), len(every))
+        return all_rows
+    wanted = min(int(row.trees), len(all_rows))
     return draw_trees(sentences.table, wanted, seed=row.seed, apart_from=aside)
 
 
@@ -122,14 +122,14 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], rows: list[int]
     Raises:
         AttreeError: the test set is a training set.
     """
-    read = {row.train: rows}
+    training_rows = {row.train: rows}
     if other := row.other():
         beside = drawn(other, sets[other.train])
-        read[other.train] = [*read.get(other.train, []), *beside]
-    if row.test in read:
+        training_rows[other.train] = [*training_rows.get(other.train, []), *beside]
+    if row.test in training_rows:
         problem = f"{row.parser}: trees of {row.test} would be both trained on and scored"
         raise AttreeError("overlap", problem, fix="name another set in `test`")
-    words = (sets[name].words_of(drawn_rows) for name, drawn_rows in read.items())
+    words = (sets[name].words_of(drawn_rows) for name, drawn_rows in training_rows.items())
     seen = fingerprints(itertools.chain.from_iterable(words))
     if folder := folder_of_start(row.settings.get("start")):
         seen = np.concatenate([seen, load_parser(folder).trained_on])
@@ -158,9 +158,9 @@ def key(row: ExperimentRow, *, encoder: ResolvedEncoder, sets: Mapping[str, str]
         sets: set → hash of its content, see :func:`content`.
         used: how many trees the row draws.
     """
-    asked = asdict(row) | {"trees": row.trees if row.trees in ("all", APART) else used}
-    read = {name: sets[name] for name in row.sets} | first_weights(row)
-    return digest([asked, encoder.fingerprint, encoder.dtype, read, code(row.kind)])
+    fields = asdict(row) | {"trees": row.trees if row.trees in ("all", APART) else used}
+    hashes = {name: sets[name] for name in row.sets} | first_weights(row)
+    return digest([fields, encoder.fingerprint, encoder.dtype, hashes, code(row.kind)])
 
 
 def first_weights(row: ExperimentRow) -> dict[str, str]:
@@ -188,8 +188,8 @@ def content(trees: str, manifest: Path | None) -> str:
         return trees
     description = read_json(manifest, what="attention manifest")
     made = description["provenance"]
-    how = [made["code"], made["encoder"], description["columns"], description["too_long"]]
-    return digest([trees, how])
+    settings = [made["code"], made["encoder"], description["columns"], description["too_long"]]
+    return digest([trees, settings])
 
 
 class Records:

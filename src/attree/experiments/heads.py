@@ -47,16 +47,16 @@ class Averager:
         train, test = self.sets[row.train], self.sets[row.test]
         rows = drawn(row, train)
         shared = overlap(row, self.sets, rows)
-        how = _recipe(row)
+        recipe = _recipe(row)
         heads = self.heads(row)
         source, manifest = source_of(row), self.manifests[row.test]
-        every = column_heads(read_manifest(manifest), all_of(source), manifest)
-        units = np.array([every.index(head) for head in heads])
-        parses = parse_shards(manifest, all_of(source), how.settings(), FALLBACK, units=units)
+        units_of_all = column_heads(read_manifest(manifest), all_of(source), manifest)
+        units = np.array([units_of_all.index(head) for head in heads])
+        parses = parse_shards(manifest, all_of(source), recipe.settings(), FALLBACK, units=units)
         record = scores(test.gold, parses, max_words=row.max_words)
         record |= {"used": len(rows), "overlap": shared, "heads": [list(head) for head in heads]}
         if row.timed:
-            parser = Parser(HeadsModel(self.encoder(), heads, how, source))
+            parser = Parser(HeadsModel(self.encoder(), heads, recipe, source))
             record["sentences_a_second"] = sentences_a_second(parser, test, row.max_words)
         return record
 

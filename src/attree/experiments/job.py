@@ -43,10 +43,10 @@ def run_job(
         from attree.encoder.device import settled
 
         resolved = settled(resolved, device)
-    read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
-    hashes = {name: content(table.hash, manifests.get(name)) for name, table in read.items()}
+    tables = {name: SentenceSet.read(name, path) for name, path in sets.items()}
+    hashes = {name: content(table.hash, manifests.get(name)) for name, table in tables.items()}
     names = [
-        key(row, encoder=resolved, sets=hashes, used=len(drawn(row, read[row.train])))
+        key(row, encoder=resolved, sets=hashes, used=len(drawn(row, tables[row.train])))
         for row in rows
     ]
 
@@ -56,23 +56,23 @@ def run_job(
 
         return load_encoder(encoder, device=device)
 
-    runner = _runner(rows, read, manifests, store, load, output)
+    runner = _runner(rows, tables, manifests, store, load, output)
     head = has_new_head(Path(resolved.folder))
     with progress("experiments", total=len(rows), unit="rows") as advance:
         for row, name in zip(rows, names, strict=True):
             if store.get(name) is None:
-                store.put(name, _record(row, runner(row), read, head))
+                store.put(name, _record(row, runner(row), tables, head))
             advance(1)
-    asked = [asdict(row) for row in rows]
-    done = [{"row": digest(row), "record": name} for row, name in zip(asked, names, strict=True)]
+    fields = [asdict(row) for row in rows]
+    pairs = [{"row": digest(row), "record": name} for row, name in zip(fields, names, strict=True)]
     code = [entry for kind in {row.kind: None for row in rows} for entry in CODE[kind]]
-    made = provenance(code=code, settings={"rows": asked})
-    write_json(output, {"rows": done, "provenance": made})
+    made = provenance(code=code, settings={"rows": fields})
+    write_json(output, {"rows": pairs, "provenance": made})
 
 
 def _runner(
     rows: Sequence[ExperimentRow],
-    read: Mapping[str, SentenceSet],
+    sets: Mapping[str, SentenceSet],
     manifests: Mapping[str, Path],
     records: Records,
     load: Callable[[], Any],
@@ -83,13 +83,13 @@ def _runner(
     if kinds == {"heads"}:
         from attree.experiments.heads import Averager
 
-        return Averager(read, manifests, load).run
+        return Averager(sets, manifests, load).run
     if kinds == {"trained"}:
         from attree.experiments.trained import Trainer, Trainings
 
         @functools.cache
         def trainer() -> Trainer:
-            return Trainer(Trainings(load(), read, records, output.parent))
+            return Trainer(Trainings(load(), sets, records, output.parent))
 
         return lambda row: trainer().run(row)
     problem = f"a job has rows of one kind, not of {len(kinds)}"
@@ -97,9 +97,9 @@ def _runner(
 
 
 def _record(
-    row: ExperimentRow, results: dict[str, Any], read: Mapping[str, SentenceSet], head: bool
+    row: ExperimentRow, results: dict[str, Any], sets: Mapping[str, SentenceSet], head: bool
 ) -> dict[str, Any]:
-    test = read[row.test].about
+    test = sets[row.test].about
     return {
         "row": asdict(row),
         "new_head": head,

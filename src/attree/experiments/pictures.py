@@ -100,8 +100,8 @@ def write_sentence(
     from attree.parsers.parser import Parser
     from attree.training.parser import TrainedModel
 
-    read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
-    test = read[rows[0].test]
+    tables = {name: SentenceSet.read(name, path) for name, path in sets.items()}
+    test = tables[rows[0].test]
     position = int(np.searchsorted(test.gold.sentence, number - 1))
     if position == test.gold.sentence.size or test.gold.sentence[position] != number - 1:
         problem = f"{test.name} has no sentence {number}"
@@ -110,21 +110,21 @@ def write_sentence(
     pieces = encoder.tokenise([words])
     flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
     random = divmod(flat, encoder.n_heads)
-    named = {f"random head {heads_key([random])}": (HEADS, [random])}
-    averager = Averager(read, manifests, lambda: encoder)
-    trainings = Trainings(encoder, read, Records(records), Path(prefix).parent)
+    units = {f"random head {heads_key([random])}": (HEADS, [random])}
+    averager = Averager(tables, manifests, lambda: encoder)
+    trainings = Trainings(encoder, tables, Records(records), Path(prefix).parent)
     trained: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":
             heads = averager.heads(row)
             source = source_of(row)
-            named[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
+            units[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
             continue
         parser = Parser(TrainedModel(trainings.parser(row), encoder))
         trained[f"{row.parser}, {row.trees} trees"] = parser.association(words)
     attention = {
         title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()
-        for title, (source, heads) in named.items()
+        for title, (source, heads) in units.items()
     }
     matrices = attention | trained
     labels = {"x": "to", "y": "from", "words": words}

@@ -364,18 +364,18 @@ def _list_below(cells: Mapping[tuple[str, str], Cell], metric: str, line: str | 
     trained = 0
     for (label, column), cell in cells.items():
         bar = cells.get((line, column))
-        ours, theirs = cell.mean(metric), bar.mean(metric) if bar else None
-        if cell.about.get("layers_used") is None or ours is None or theirs is None:
+        f1, bar_f1 = cell.mean(metric), bar.mean(metric) if bar else None
+        if cell.about.get("layers_used") is None or f1 is None or bar_f1 is None:
             continue
         trained += 1
-        if ours <= theirs:
-            below.setdefault(label, []).append(f"{column} ({number(ours)}, {number(theirs)})")
+        if f1 <= bar_f1:
+            below.setdefault(label, []).append(f"{column} ({number(f1)}, {number(bar_f1)})")
     if not trained:
         return ""
     if not below:
         return f"Every few-shot parser is above {line} in every column."
-    named = "; ".join(f"{label} on {', '.join(columns)}" for label, columns in below.items())
-    return f"Few-shot parsers not above {line}: {named}."
+    listed = "; ".join(f"{label} on {', '.join(columns)}" for label, columns in below.items())
+    return f"Few-shot parsers not above {line}: {listed}."
 
 
 #: The least share of brackets that choosing trees must save to be worth its parser.
@@ -478,12 +478,12 @@ def _cell(lines: Lines, other: str, line: str) -> str:
 
 def _interval(lines: Lines, other: str, line: str) -> list[str]:
     """Return the 95 % range of the difference when the draws of both lines are resampled."""
-    draws = {cell.draws for cell in (*lines[other], *lines[line])}
-    if len(draws) > 1 or draws == {1}:
+    counts = {cell.draws for cell in (*lines[other], *lines[line])}
+    if len(counts) > 1 or counts == {1}:
         return []
-    (count,), generator = draws, random.Random(0)
-    again = [generator.choices(range(count), k=count) for _ in range(_RESAMPLES)]
-    shares = (_saved(lines, other, line, some) for some in again)
+    (count,), generator = counts, random.Random(0)
+    resamples = [generator.choices(range(count), k=count) for _ in range(_RESAMPLES)]
+    shares = (_saved(lines, other, line, draws) for draws in resamples)
     saved = sorted(-math.inf if share is None else share for share in shares)
     cut = round(0.025 * _RESAMPLES)
     return [f"{_percent(saved[-1 - cut])} to {_percent(saved[cut])}"]

@@ -113,14 +113,14 @@ class Trainings:
         """Train a row's parser, or return the last one if its training was the same."""
         name = digest(row.training())
         if self._last is None or self._last[0] != name:
-            self._last = name, self._trained(row)
+            self._last = name, self._train(row)
         return self._last[1]
 
-    def _trained(self, row: ExperimentRow) -> TrainedParser:
-        plan, others, asked = self._plan(row), self._others(row), self._drawn_sets(row)
-        trees, raw = self._trees(asked), self._undrawn_words(row) if plan.recipe.rounds else []
+    def _train(self, row: ExperimentRow) -> TrainedParser:
+        plan, others, sets = self._plan(row), self._others(row), self._drawn_sets(row)
+        trees, raw = self._trees(sets), self._undrawn_words(row) if plan.recipe.rounds else []
         if not raw:  # with rounds, their sentences are not known yet
-            others["features"] = self._features(asked, untrained(self.encoder, plan))
+            others["features"] = self._features(sets, untrained(self.encoder, plan))
         return fit_in_rounds(self.encoder, trees, plan, raw, **others)
 
     def _features(self, sets: Sequence[Drawn], scorer: SpanScorer) -> Features:
@@ -129,9 +129,9 @@ class Trainings:
         The encoder runs only once over a small set, however many rows draw from it.
         """
         kept = [self._kept_features(name, scorer) for name, _ in sets]
-        asked = [(part, row) for (_, rows), part in zip(sets, kept, strict=True) for row in rows]
-        if all(row in part for part, row in asked):
-            return Features(scorer.layout(), [part[row] for part, row in asked])
+        wanted = [(part, row) for (_, rows), part in zip(sets, kept, strict=True) for row in rows]
+        if all(row in part for part, row in wanted):
+            return Features(scorer.layout(), [part[row] for part, row in wanted])
         parts = [self.sets[name].words_of(rows) for name, rows in sets]
         words = list(itertools.chain.from_iterable(parts))
         return features_of(self.encoder, words, scorer.layout(), folder=self.folder)
@@ -160,9 +160,9 @@ class Trainings:
             rows.append(beside)
         return [(other.train, self.drawn(other)) for other in rows]
 
-    def _trees(self, asked: Sequence[Drawn]) -> GoldTrees:
+    def _trees(self, sets: Sequence[Drawn]) -> GoldTrees:
         """Read drawn trees; those of a second set lose their labels, which are other ones."""
-        trees, *others = (read_trees(self.sets[name].table, rows) for name, rows in asked)
+        trees, *others = (read_trees(self.sets[name].table, rows) for name, rows in sets)
         return sum((other.without_labels() for other in others), trees)
 
     def _others(self, row: ExperimentRow) -> dict[str, Any]:
@@ -287,15 +287,15 @@ class Trainer:
         began = time.perf_counter()
         parses = test.parse(parser, pruning.get("threshold", 0.0))
         seconds = time.perf_counter() - began
-        read, training, more = self.sets[row.test], parser.about, dict(pruning)
+        gold_set, training, extra = self.sets[row.test], parser.about, dict(pruning)
         if row.timed:
             timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
-            more["sentences_a_second"] = sentences_a_second(timed, read, row.max_words)
+            extra["sentences_a_second"] = sentences_a_second(timed, gold_set, row.max_words)
         if row.calibrated:
-            more |= self._calibration(row, parser, test, read)
+            extra |= self._calibration(row, parser, test, gold_set)
         return {
-            **scores(read.gold, parses, max_words=row.max_words),
-            **more,
+            **scores(gold_set.gold, parses, max_words=row.max_words),
+            **extra,
             "used": len(rows),
             "brackets": brackets(self.sets[row.train], rows),
             "overlap": shared,
@@ -321,9 +321,9 @@ class Trainer:
         Raises:
             AttreeError: every tree was drawn.
         """
-        asked = row.settings.get("threshold")
-        if asked != CHOSEN:
-            return {} if asked is None else {"threshold": float(asked)}
+        setting = row.settings.get("threshold")
+        if setting != CHOSEN:
+            return {} if setting is None else {"threshold": float(setting)}
         table = self.sets[row.train].table
         seen = {*rows, *set_apart(row, self.sets[row.train])}
         rest = [index for index in draw_trees(table, None, seed=row.seed) if index not in seen]
@@ -340,7 +340,7 @@ class Trainer:
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
 
     def _calibration(
-        self, row: ExperimentRow, parser: TrainedParser, test: _Test, read: SentenceSet
+        self, row: ExperimentRow, parser: TrainedParser, test: _Test, gold_set: SentenceSet
     ) -> dict[str, Any]:
         """Return the calibration errors (percent) as trained and with a temperature.
 
@@ -362,7 +362,7 @@ class Trainer:
             parser, ((source.batch(rows.tolist()), gold.take(rows)) for rows in singles)
         ).temperature()
         parts = zip(test.features, test.prepared.batches, strict=True)
-        confidence = Confidence(parser, ((b, read.gold.trees.take(rows)) for b, rows in parts))
+        confidence = Confidence(parser, ((b, gold_set.gold.trees.take(rows)) for b, rows in parts))
         return {
             "temperature": temperature,
             "temperature_trees": len(apart),

@@ -619,9 +619,9 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
         AttreeError: the first mistake, with the key, the problem and the fix in one line.
     """
     try:
-        done: dict[str, Any] = checked(config, Configuration)
+        filled: dict[str, Any] = checked(config, Configuration)
     except AttreeError as error:
         raise AttreeError(
             "bad-configuration", f"configuration: {error.problem}", fix=error.fix
         ) from None
-    return done
+    return filled

@@ -270,7 +270,7 @@ class Experiments:
             "results": self.config["results"],
             "jobs": {name: list(map(asdict, job.rows)) for name, job in self.by_name.items()},
             "tables": {name: self._layout(table) for name, table in self.experiments.items()},
-            "rows": {name: list(map(asdict, self._mapped(name))) for name in drawn},
+            "rows": {name: list(map(asdict, self._sentence_rows(name))) for name in drawn},
         }
         write_json(path, plan)
 
@@ -311,17 +311,17 @@ class Experiments:
 
     def map_encoder(self, wildcards: Any) -> str:
         """Return the file that describes the encoder of a sentence's maps."""
-        return path_of(paths.ENCODER, encoder=self._mapped(wildcards.experiment)[0].encoder)
+        return path_of(paths.ENCODER, encoder=self._sentence_rows(wildcards.experiment)[0].encoder)
 
     def map_inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a sentence's maps read."""
-        rows = self._mapped(wildcards.experiment)
+        rows = self._sentence_rows(wildcards.experiment)
         sets = dict.fromkeys(name for row in rows for name in row.sets)
         ranked = dict.fromkeys(row.train for row in rows if row.kind == "heads")
         files = [path_of(paths.SENTENCES_PATH, name) for name in sets]
         return files + [path_of(paths.ALL_HEADS, name, encoder=rows[0].encoder) for name in ranked]
 
-    def _mapped(self, experiment: str) -> list[ExperimentRow]:
+    def _sentence_rows(self, experiment: str) -> list[ExperimentRow]:
         return [placed.row for placed in self.experiments[experiment].rows]
 
     def results(self, wildcards: Any) -> list[str]:

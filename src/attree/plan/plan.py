@@ -291,12 +291,12 @@ class _Planner:
         if "sources" not in settings:
             training = self.config["training"]
             self.check_split(training["language"], training["split"], "training")
-        named = [bank for group in settings.get("sources", ()) for bank in group["treebanks"]]
-        for treebank in named:
+        treebanks = [bank for group in settings.get("sources", ()) for bank in group["treebanks"]]
+        for treebank in treebanks:
             language, _, split = treebank.partition("/")
             self.check_split(language, split, f"trained.{parser}: sources")
         for treebank in settings.get("without", ()):
-            _check_exists(treebank, named, f"trained.{parser}: without:")
+            _check_exists(treebank, treebanks, f"trained.{parser}: without:")
 
     def _languages(self, run: Mapping[str, Any], where: str) -> list[str]:
         """Return the languages of an entry; ``all`` means those that have its split."""
@@ -346,8 +346,8 @@ def _check_exists(name: str, names: Iterable[str], what: str) -> None:
     check_name(name, names, f"{what} {name} does not exist", near=True)
 
 
-def _name_taken(problem: str, which: str = "one of them") -> AttreeError:
-    return AttreeError("name-taken", problem, fix=f"give {which} another name")
+def _name_taken(problem: str, owner: str = "one of them") -> AttreeError:
+    return AttreeError("name-taken", problem, fix=f"give {owner} another name")
 
 
 def files_of_start(settings: Mapping[str, Any]) -> list[str]:
@@ -423,11 +423,11 @@ def without_null(config: Mapping[str, Any], *sections: str) -> dict[str, Any]:
     }
 
 
-def _of_rows(template: str, rows: Iterable[TableRow]) -> list[str]:
+def _row_paths(template: str, rows: Iterable[TableRow]) -> list[str]:
     return [path_of(template, **asdict(row)) for row in rows]
 
 
-def _of_splits(template: str, rows: Iterable[TableRow]) -> list[str]:
+def _split_paths(template: str, rows: Iterable[TableRow]) -> list[str]:
     return [path_of(template, "/".join(pair)) for pair in split_keys(rows)]
 
 
@@ -481,7 +481,7 @@ class Comparisons:
         if not self._treebanks(wildcards.parser):
             return []
         rows = (*self.plan.rows, *self.plan.compared())
-        return _of_splits(
+        return _split_paths(
             paths.SENTENCES_PATH, [row for row in rows if row.parser == wildcards.parser]
         )
 
@@ -518,18 +518,18 @@ class Comparisons:
 
     def labelled(self, rows: Iterable[TableRow]) -> list[str]:
         """Return the pictures of confused labels, of rows whose trees have labels."""
-        named = [row for row in rows if self._decoder(row.parser) == "labelled_risk"]
-        return _of_rows(paths.LABELS_FIGURE, named)
+        labelled = [row for row in rows if self._decoder(row.parser) == "labelled_risk"]
+        return _row_paths(paths.LABELS_FIGURE, labelled)
 
     def _decoder(self, parser: str) -> str | None:
         """Return a few-shot parser's decoder: of its settings, its folder, or its recipe."""
         settings = self._settings(parser)
-        kept: dict[str, Any] = {}
+        trained: dict[str, Any] = {}
         if folder := self.folders.get(parser):
             file = Path(folder, "parser.json")
-            kept = read_json(file, what="description of a trained parser")["recipe"]
+            trained = read_json(file, what="description of a trained parser")["recipe"]
         recipe = self.recipes.get(settings.get("recipe", parser))
-        usual = kept.get("decoder") or getattr(recipe, "decoder", None)
+        usual = trained.get("decoder") or getattr(recipe, "decoder", None)
         return settings.get("decoder", usual)
 
     def grammar_text(self, wildcards: Any) -> str:
@@ -547,15 +547,15 @@ class Comparisons:
     def scores(self, wildcards: Any) -> list[str]:
         """Return the score summaries of all rows and of the baselines."""
         rows = self.plan.compared(wildcards.comparison)
-        return _of_rows(paths.SCORES_PATH, rows) + _of_splits(paths.BASELINES_PATH, rows)
+        return _row_paths(paths.SCORES_PATH, rows) + _split_paths(paths.BASELINES_PATH, rows)
 
     def sentence_scores(self, wildcards: Any) -> list[str]:
         """Return the files of scores by sentence."""
-        return _of_rows(paths.SENTENCE_SCORES, self.plan.compared(wildcards.comparison))
+        return _row_paths(paths.SENTENCE_SCORES, self.plan.compared(wildcards.comparison))
 
     def sentences(self, wildcards: Any) -> list[str]:
         """Return the sentence table of each split."""
-        return _of_splits(paths.SENTENCES_PATH, self.plan.compared(wildcards.comparison))
+        return _split_paths(paths.SENTENCES_PATH, self.plan.compared(wildcards.comparison))
 
     def speeds(self, wildcards: Any) -> list[str]:
         """Return a file of speeds for each encoder and split."""
@@ -594,9 +594,9 @@ class Comparisons:
     def timing_options(self, wildcards: Any, input: Any) -> str:
         """Return the options of timing; a few-shot parser is named by its folder."""
         files = zip(self._timed(wildcards), input.parsers, strict=True)
-        named = [f"{name}={path.removesuffix('/parser.json')}" for name, path in files]
+        parsers = [f"{name}={path.removesuffix('/parser.json')}" for name, path in files]
         first = self.config["comparisons"][wildcards.comparison]["first"]
-        return as_options({"parser": named, "first": first})
+        return as_options({"parser": parsers, "first": first})
 
     def _rows_of(self, name: str, comparison: str) -> tuple[str, ...]:
         """Return the rows that a published system stands beside; a grammar has its seeds."""

@@ -53,8 +53,8 @@ def write_imported(
     refused: list[str] = []
     functions = metadata.get("settings", {}).get("functions", settings.functions)
     how = replace(settings, functions=functions)
-    read = [tree for file in predictions for tree in read_whole([file], how, refused.append)]
-    trees = dict(paired(gold, read, refused))
+    predicted = [tree for file in predictions for tree in read_whole([file], how, refused.append)]
+    trees = dict(paired(gold, predicted, refused))
     if not trees:
         first = f" (first: {refused[0]})" if refused else ""
         problem = f"no tree has the words of a sentence{first}"
@@ -97,8 +97,8 @@ def write_average(
     Raises:
         AttreeError: the tables are of different sentences, or a weight is missing.
     """
-    read = [read_table(path, schema=PARSES_SCHEMA) for path in members]
-    parses = [Parses.of_table(table) for table, _ in read]
+    tables = [read_table(path, schema=PARSES_SCHEMA) for path in members]
+    parses = [Parses.of_table(table) for table, _ in tables]
     for path, part in zip(members[1:], parses[1:], strict=True):
         if not np.array_equal(part.sentence, parses[0].sentence):
             problem = f"these are not the sentences of {members[0]}"
@@ -113,4 +113,4 @@ def write_average(
     made = Parses(parses[0].sentence, trees, status)
     how = {"members": [str(path) for path in members], "threshold": threshold, "weights": weights}
     code = ["attree.cli.decode:average_command"]
-    write_parsed(output, made.table(), read[0][1], code=code, settings=how)
+    write_parsed(output, made.table(), tables[0][1], code=code, settings=how)

@@ -46,8 +46,8 @@ def write_parses(
         raise AttreeError("bad-selection", problem, file=selection, fix=f"give --{missing[0]}")
     encoder = manifest["encoder"]
     fix = "give the selection made with this encoder"
-    which = (encoder["slug"], encoder["fingerprint"])
-    check_selected_with(chosen, *which, file=selection, fix=fix)
+    identity = (encoder["slug"], encoder["fingerprint"])
+    check_selected_with(chosen, *identity, file=selection, fix=fix)
     column, _ = mean_column(chosen["heads"], source=chosen["source"])
     total, policy = manifest["counts"]["sentences"], manifest["too_long"]
     with progress("decoding", total=total) as advance:

@@ -170,24 +170,24 @@ def usual_start(scored: Sequence[Sequence[str]]) -> str:
         scored: sentences that the new parser is scored on. If the default parser was trained on
             one of them, training starts from the encoder, and a message on stderr says so.
     """
-    if told := _seen(DEFAULT, scored):
-        say(f"attree: {told}: training starts from the encoder")
+    if message := _describe_seen(DEFAULT, scored):
+        say(f"attree: {message}: training starts from the encoder")
         return "encoder"
     return DEFAULT
 
 
 def say_seen(start: str, scored: Sequence[Sequence[str]]) -> None:
     """Say on stderr how many of the scored sentences the starting parser was trained on."""
-    if told := _seen(start, scored):
-        say(f"attree: {told}: their F1 is too high")
+    if message := _describe_seen(start, scored):
+        say(f"attree: {message}: their F1 is too high")
 
 
-def _seen(start: str, scored: Sequence[Sequence[str]]) -> str:
+def _describe_seen(start: str, scored: Sequence[Sequence[str]]) -> str:
     folder = folder_of_start(start) if scored else None
     seen = load_parser(folder).trained_on if folder else np.empty(0)
     shared = int(np.isin(fingerprints(scored), seen).sum())
-    told = f"{start} was trained on {shared:,} of the {len(scored):,} sentences to be scored"
-    return told if shared else ""
+    message = f"{start} was trained on {shared:,} of the {len(scored):,} sentences to be scored"
+    return message if shared else ""
 
 
 def _check_start(request: TrainingRequest) -> None:
