@@ -179,7 +179,7 @@ class Draft:
     def _check(self, span: Span) -> None:
         if not 0 <= span[0] < span[1] <= self.n_words:
             problem = "these words are not in the sentence"
-            raise AttreeError("span-outside", problem, fix="choose others")
+            raise AttreeError("span-outside", problem, fix="choose other words")
 
     def _inner(self, span: Span) -> None:
         self._check(span)

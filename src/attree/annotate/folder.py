@@ -176,7 +176,7 @@ def check(folder: Path) -> None:
     for name in (TREES, LOG):
         if (folder / name).is_symlink():
             raise AttreeError(
-                "link", f"{name} in this folder is a link", file=folder, fix="name another"
+                "link", f"{name} in this folder is a link", file=folder, fix="name a new one"
             )
     if _is_ours(folder / LOG):
         return

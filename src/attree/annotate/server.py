@@ -239,7 +239,7 @@ def do(session: Session, request: PageRequest) -> None:
     whole = {"accept": session.accept, "skip": session.skip, "undo": session.undo}
     with session.lock:  # of two actions on one state, the second is stale
         if request.version != session.version:
-            problem = "the tree has changed, in another window or by a new parser: here it is"
+            problem = "another window or a new parser has changed the tree, which is now shown"
             raise AttreeError("stale", problem)
         if request.action in whole:
             whole[request.action]()

@@ -82,7 +82,7 @@ class DaskWorkers:
         # computed again without blocking the checks on the workers
         self._executor = client.get_executor(pure=False)
         self._seen: set[Any] = set()
-        self._away: dict[Any, float] = {}  # worker → time since when
+        self._away: dict[Any, float] = {}  # worker → when it was missed
         self._alone_since: float | None = None
         self._reported_alone = False
         self._checked = 0.0
@@ -126,7 +126,7 @@ class DaskWorkers:
             self._reported_alone = True
             say("attree: waiting for workers")
         elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
-            fix = "start some, then run the same command again"
+            fix = "start workers, then run the same command again"
             raise AttreeError("no-workers", "no Dask worker is left", fix=fix)
 
     def _look(self) -> None:

@@ -48,7 +48,7 @@ class Shard:
 
     @property
     def lines(self) -> int:
-        """Input lines of the shard."""
+        """The number of input lines."""
         return sum(part.lines for part in self.parts)
 
 
@@ -228,7 +228,7 @@ def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
         before, now = old.settings.get(key), new.settings.get(key)
         if before != now:
             problem = f"the run in this folder has another setting: {_difference(key, before, now)}"
-            fix = "repeat its settings, pass --restart to replace its trees, or name another"
+            fix = "repeat its settings, pass --restart to replace its trees, or name a new folder"
             raise AttreeError("other-settings", problem, file=folder, fix=fix)
     names = [[file.name for file in manifest.files] for manifest in (old, new)]
     if names[0] != names[1]:

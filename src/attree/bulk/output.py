@@ -42,14 +42,13 @@ def _list(item: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", item, nullable=False))
 
 
-#: One row a sentence, in input order; a line without a sentence has one row too. ``line`` is
-#: 1-based, ``sentence`` counts the sentences of a line from 0. ``words`` has single spaces between
-#: words. The spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths``
-#: words long. Trees of a parser with labels have one-word phrases too, and a further column, the
-#: ``labels`` of the spans; where it tags words, another one, their ``tags``. Words and spans are
-#: empty unless ``status`` is ``ok``, or ``too_long`` with a right-branching tree in place of one.
-#: ``score`` is the mean split score of the tree, null
-#: where there is nothing to split. ``id`` is that of a line of JSON, null where it has none.
+#: A row for each sentence, in input order, and one for a line without sentences. ``line`` is
+#: 1-based; ``sentence`` counts from 0 within a line. ``words`` has single spaces between words. The
+#: spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths`` words long.
+#: A parser with labels adds one-word phrases and a column ``labels`` of the spans, and one that
+#: tags words a column ``tags``. Words and spans are empty unless ``status`` is ``ok``, or
+#: ``too_long`` with a right-branching tree. ``score`` is the mean split score of the tree, null if
+#: there is nothing to split. ``id`` is the id of a line of JSON, or null.
 TREES = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -65,8 +64,8 @@ TREES = pa.schema(
 )
 _LABELS = pa.field("labels", _list(pa.string()), nullable=False)
 _TAGS = pa.field("tags", _list(pa.string()), nullable=False)
-#: On request: the probability of each span under the parser's distribution over trees, null of a
-#: tree that it did not make.
+#: On request: the probability of each span under the parser's distribution over trees; null for a
+#: tree that the parser did not make.
 _MARGINALS = pa.field("marginals", _list(pa.float32()), nullable=True)
 
 

@@ -149,7 +149,7 @@ def _manifest(request: BulkRequest) -> Manifest:
             say(f"attree: starting again: {difference.problem}")
     elif whole_shards(request.folder):
         problem = "this folder has trees but no manifest"
-        raise AttreeError("no-manifest", problem, file=request.folder, fix="name a new one")
+        raise AttreeError("no-manifest", problem, file=request.folder, fix="name a new folder")
     if request.run.shard_lines is None:
         lines = _LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU
         request = request.with_lines(lines)

@@ -127,7 +127,7 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], rows: list[int]
         beside = drawn(other, sets[other.train])
         training_rows[other.train] = [*training_rows.get(other.train, []), *beside]
     if row.test in training_rows:
-        problem = f"{row.parser}: trees of {row.test} would be both trained on and scored"
+        problem = f"{row.parser}: trees of {row.test} are both trained on and scored"
         raise AttreeError("overlap", problem, fix="name another set in `test`")
     words = (sets[name].words_of(drawn_rows) for name, drawn_rows in training_rows.items())
     seen = fingerprints(itertools.chain.from_iterable(words))

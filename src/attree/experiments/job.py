@@ -92,7 +92,7 @@ def _runner(
             return Trainer(Trainings(load(), sets, records, output.parent))
 
         return lambda row: trainer().run(row)
-    problem = f"a job has rows of one kind, not of {len(kinds)}"
+    problem = f"this job has rows of {len(kinds)} kinds, and a job takes one"
     raise AttreeError("mixed-rows", problem, fix="run each kind by itself")
 
 

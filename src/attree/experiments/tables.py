@@ -26,7 +26,7 @@ _RECALL = "recall_"
 
 @dataclass(slots=True)
 class Cell:
-    """One line and column: the draws of one parser, or one published figure.
+    """A cell of a table: the draws of one parser, or one published figure.
 
     Attributes:
         label, column: its line and column.

@@ -147,7 +147,7 @@ def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) ->
     if way == RANDOM:
         return
     if kind == "heads":
-        problem = f"{where}: draw {way} is for parsers of `trained` and of attree train"
+        problem = f"{where}: only parsers that are trained take draw {way}"
         fix = f"write draw: [{RANDOM}] for averaged heads"
         raise AttreeError("draw-without-parser", problem, fix=fix)
     if not isinstance(trees, int) or trees <= first:
@@ -193,7 +193,7 @@ AT_MOST = {"trained": 10, "heads": 60}
 
 @dataclass(frozen=True, slots=True)
 class ExperimentJob:
-    """Rows of one experiment, kind and encoder."""
+    """A job: rows of one experiment, kind and encoder."""
 
     name: str
     kind: str
@@ -209,7 +209,7 @@ class ExperimentJob:
 def jobs(experiment: Experiment) -> list[ExperimentJob]:
     """Group an experiment's rows into jobs; rows of one training stay together."""
     made = []
-    # a row that stands in several columns is run once
+    # a row in several columns runs once
     rows = {digest(asdict(placed.row)): placed.row for placed in experiment.rows}.values()
     # draws of one number of trees stay side by side, since they share a choice of settings
     together: dict[tuple[str, str], dict[str, list[ExperimentRow]]] = {}

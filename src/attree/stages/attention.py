@@ -75,7 +75,7 @@ def columns_for(
         mean_column(checked(source, heads, *size), precision, source) for source, heads in wanted
     )
     if not columns:
-        raise AttreeError("no-heads", "no heads are asked for", fix="give --heads or --selection")
+        raise AttreeError("no-heads", "no heads are named", fix="give --heads or --selection")
     return columns
 
 
