@@ -16,9 +16,9 @@ from attree.plan.plan import (
     TableRow,
     Tuning,
     as_options,
-    but,
     folders_of,
     make_plan,
+    omit,
     split_keys,
     tuning,
 )
@@ -179,7 +179,7 @@ def test_options_are_quoted_and_lists_repeated() -> None:
     settings = {"max_words": 3, "labels": ["NP", "A B"], "none": None}
     line = as_options(settings | {"quick": True, "slow": False})
     assert shlex.split(line) == ["--max-words", "3", "--labels", "NP", "--labels", "A B", "--quick"]
-    assert but(settings, "labels", "none") == {"max_words": 3}
+    assert omit(settings, "labels", "none") == {"max_words": 3}
 
 
 def test_nearest_lists_what_there_is_when_nothing_is_near() -> None:

@@ -319,14 +319,14 @@ def test_a_parser_that_proposes_no_better_does_not_take_over(
     """Of two parsers it is compared by trees that neither has learnt from."""
     compared: list[tuple[int, list[int]]] = []
     with session_of(every=3) as session:
-        proposer, parsed = session.proposer, Proposer._parsed
+        proposer, parsed = session.proposer, Proposer._parse
 
         def noted(self: Proposer, parser: Any, sentences: Any, places: list[int]) -> Any:
             learnt = len(parser.model.trained.trained_on)
             compared.append((learnt, list(places)))
             return parsed(self, parser, sentences, places)
 
-        monkeypatch.setattr(Proposer, "_parsed", noted)
+        monkeypatch.setattr(Proposer, "_parse", noted)
         for turn in range(6):
             act(session, "label", 0, 2, "NP" if turn < 3 else "XP")
             session.accept()

@@ -16,9 +16,9 @@ from attree.plan.plan import (
     Comparisons,
     TableRow,
     as_options,
-    but,
     folder_of,
     make_plan,
+    omit,
     split_keys,
     without_null,
 )
@@ -208,7 +208,7 @@ def treebank_arguments(wildcards):
 
 
 def encoder_options(wildcards):
-    return as_options(but(config["encoders"][wildcards.encoder], "tuning"))
+    return as_options(omit(config["encoders"][wildcards.encoder], "tuning"))
 
 
 def attention_threads(wildcards):
@@ -250,7 +250,7 @@ def all_options(wildcards):
 
 def recipe_options(wildcards):
     chosen = config["parsers"][wildcards.parser]
-    return as_options(but(chosen, "heads", "rank_by", "source", "tuning"))
+    return as_options(omit(chosen, "heads", "rank_by", "source", "tuning"))
 
 
 def system_trees(wildcards):
@@ -271,7 +271,7 @@ def averaged(wildcards):
 
 def average_options(wildcards):
     weights = PLAN.weights(wildcards.parser)
-    given = but(config["averages"][wildcards.parser], "of")
+    given = omit(config["averages"][wildcards.parser], "of")
     weighted = {"weight": weights} if min(weights) < 1 else {}
     return as_options(given | weighted, threshold="majority")
 
@@ -373,7 +373,7 @@ def corpus_options(wildcards):
     one = config["corpora"][wildcards.corpus]
     without = ["--no-split-lines"] if one["sentences"] is False else []
     given = as_options(
-        but(one, "inputs", "encoder", "parser"), format="to", sentences="split-lines"
+        omit(one, "inputs", "encoder", "parser"), format="to", sentences="split-lines"
     )
     return " ".join([given, *without])
 
@@ -393,5 +393,5 @@ def published_tables(wildcards):
 
 
 def publishing_options(wildcards, input):
-    own = but(config["ready"][wildcards.ready], "encoder", "tables")
+    own = omit(config["ready"][wildcards.ready], "encoder", "tables")
     return as_options({**own, "table": list(input.tables)})

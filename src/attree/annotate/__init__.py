@@ -1,1 +1,1 @@
-"""A page on which people correct proposed trees of raw text, until they have a treebank."""
+"""Annotate raw text: people correct proposed trees on a page, and get a treebank."""

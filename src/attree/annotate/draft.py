@@ -1,7 +1,7 @@
-"""What an annotator has settled of one sentence's tree, and the tree that a proposal makes of it.
+"""Drafts: the corrections that an annotator has made to a sentence's tree, and the tree shown.
 
-A draft is never changed: each correction returns a new one, so that undo is going back to the one
-before. The newest correction counts: what it contradicts is given up.
+A draft is immutable: each correction returns a new one, so that undo goes back to the previous
+draft. The newest correction counts: it removes those that it contradicts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_LABEL = 80
 
 @dataclass(frozen=True, slots=True)
 class ShownPhrase:
-    """A phrase as the page shows it: its words, its labels (joined), what is settled about it."""
+    """A phrase as the page shows it: its words, its joined labels, whether it is fixed or flat."""
 
     start: int
     end: int
@@ -35,15 +35,15 @@ class ShownPhrase:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is settled of a sentence.
+    """The corrections of a sentence.
 
     Attributes:
-        n_words: of the sentence.
-        fixed: phrases, with their labels; an empty label is left to the parser.
-        broken: spans that are no phrases, and that the parser is to avoid.
-        dissolved: spans that are not shown; what is in them belongs to the phrase above.
-        flat: those of the fixed phrases that have only words and fixed phrases right below them.
-        tags: of words, by their places; those of the other words are left to the parser.
+        n_words: number of words of the sentence.
+        fixed: fixed phrase → its label; an empty label is left to the parser.
+        broken: spans that are no phrases, which the parser must avoid.
+        dissolved: spans that are not shown; their children belong to the phrase above.
+        flat: fixed phrases whose children are only words and fixed phrases.
+        tags: position of a word → its tag; other tags are left to the parser.
     """
 
     n_words: int
@@ -54,35 +54,35 @@ class Draft:
     tags: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Sentence) -> Draft:
-        """Return the draft by which a tree of a treebank is shown as it is."""
-        n_words = len(given.words)
+    def of(cls, sentence: Sentence) -> Draft:
+        """Return the draft that shows a tree of a treebank as it is."""
+        n_words = len(sentence.words)
         fixed = {(0, n_words): ""} if n_words > 1 else {}
-        fixed |= proposed(given.spans)
-        tags = {place: tag for place, tag in enumerate(given.tags) if tag not in ("", NO_LABEL)}
+        fixed |= proposed(sentence.spans)
+        tags = {index: tag for index, tag in enumerate(sentence.tags) if tag not in ("", NO_LABEL)}
         flat = frozenset(span for span in fixed if _width(span) > 1)
         return cls(n_words, fixed, flat=flat, tags=tags)
 
     def tag(self, span: Span, tag: str) -> Draft:
-        """Give a word its tag; an empty one leaves it to the parser again.
+        """Set the tag of a word; an empty tag leaves it to the parser again.
 
         Raises:
-            AttreeError: a tag that brackets cannot hold, or a span that is no word.
+            AttreeError: brackets cannot hold the tag, or the span is no word.
         """
         self._check(span)
         if _width(span) != 1:
-            raise AttreeError("tag-of-phrase", "a tag is a word's", fix="choose one word")
+            raise AttreeError("tag-of-phrase", "only a word has a tag", fix="choose one word")
         name = checked_label(tag)
-        others = {place: one for place, one in self.tags.items() if place != span[0]}
+        others = {index: old for index, old in self.tags.items() if index != span[0]}
         return replace(self, tags={**others, span[0]: name} if name else others)
 
     def tags_of(self, tree: Tree) -> list[str]:
-        """Return the tag of each word: what is settled, else what the parser proposes."""
-        found = ["" if tag == NO_LABEL else tag for tag in tree.tags or ("",) * self.n_words]
-        return [self.tags.get(place, tag) for place, tag in enumerate(found)]
+        """Return the tag of each word: of this draft, else as the parser proposes."""
+        tags = ["" if tag == NO_LABEL else tag for tag in tree.tags or ("",) * self.n_words]
+        return [self.tags.get(index, tag) for index, tag in enumerate(tags)]
 
     def join(self, span: Span, label: str = "") -> Draft:
-        """Make words a phrase; a label already settled stays where none is given."""
+        """Make a span a phrase; an empty label keeps the one that it has."""
         self._check(span)
         fixed = {other: name for other, name in self.fixed.items() if not _cross(span, other)}
         fixed[span] = label or fixed.get(span, "")
@@ -96,53 +96,53 @@ class Draft:
         )
 
     def label(self, span: Span, label: str) -> Draft:
-        """Give a phrase its label, or several (``S+VP``) of a chain; an empty one takes it away.
+        """Set the label of a phrase, or those of a chain (``S+VP``); an empty one removes it.
 
         Raises:
-            AttreeError: a label that brackets cannot hold.
+            AttreeError: brackets cannot hold the label.
         """
-        name, found = checked_label(label), self.join(span)
-        return replace(found, fixed={**found.fixed, span: name})
+        name, draft = checked_label(label), self.join(span)
+        return replace(draft, fixed={**draft.fixed, span: name})
 
     def flatten(self, span: Span) -> Draft:
-        """Make words one phrase of many: what is below it and not settled is left out."""
+        """Make a span a flat phrase, with only words and fixed phrases right below it."""
         self._check(span)
         if _width(span) < 2:
-            problem = "a phrase of many needs two words"
+            problem = "a flat phrase needs two words"
             raise AttreeError("short-phrase", problem, fix="choose more words")
-        found = self.join(span)
-        return replace(found, flat=found.flat | {span})
+        draft = self.join(span)
+        return replace(draft, flat=draft.flat | {span})
 
     def clear(self, span: Span) -> Draft:
-        """Leave out all that is below a phrase and not settled, however deep."""
-        found = self.flatten(span)
-        return replace(found, flat=found.flat | {one for one in found.fixed if _holds(span, one)})
+        """Leave out every proposed phrase below a phrase, at any depth."""
+        draft = self.flatten(span)
+        return replace(draft, flat=draft.flat | {sub for sub in draft.fixed if _holds(span, sub)})
 
     def break_up(self, span: Span) -> Draft:
-        """Say that a span is no phrase: the parser proposes another."""
+        """Forbid a span: the parser proposes another."""
         self._inner(span)
-        found = self._without(span)
-        return replace(found, broken=self.broken | {span})
+        draft = self._without(span)
+        return replace(draft, broken=self.broken | {span})
 
     def dissolve(self, span: Span) -> Draft:
-        """Leave a phrase out, and what is in it to the phrase above."""
+        """Leave a phrase out, and give its children to the phrase above."""
         self._inner(span)
-        found = self._without(span)
-        return replace(found, dissolved=self.dissolved | {span})
+        draft = self._without(span)
+        return replace(draft, dissolved=self.dissolved | {span})
 
     def move(self, span: Span, to: Span) -> Draft:
-        """Give a phrase other words at its ends.
+        """Move the ends of a phrase.
 
-        The span that the parser proposed is no phrase; one that was only passed on the way may be.
+        A proposed span becomes forbidden; a span that was only passed on the way does not.
         """
         self._inner(span)
         proposed = {span} - {to, *self.fixed}
-        found = self._without(span).join(to, self.fixed.get(span, ""))
-        flat = found.flat | {to} if span in self.flat else found.flat
-        return replace(found, broken=found.broken | proposed, flat=flat)
+        draft = self._without(span).join(to, self.fixed.get(span, ""))
+        flat = draft.flat | {to} if span in self.flat else draft.flat
+        return replace(draft, broken=draft.broken | proposed, flat=flat)
 
     def constraints(self) -> Constraints:
-        """Return what the parser must keep to."""
+        """Return the constraints on the parser."""
         fixed = sorted(self.fixed.items())
         required = tuple(
             (*span, name or None) for span, label in fixed for name in label.split(CHAIN)
@@ -150,25 +150,25 @@ class Draft:
         return Constraints(required, tuple(sorted(self.broken)))
 
     def nodes(self, tree: Tree) -> list[ShownPhrase]:
-        """Return what is shown of the tree that the parser proposes, in pre-order.
+        """Return the phrases shown, given the proposed tree, in pre-order.
 
         The whole sentence is always a phrase.
         """
         spans = proposed(labelled_spans(tree))
-        found = {span: label for span, label in spans.items() if self._is_shown(span)}
+        labels = {span: label for span, label in spans.items() if self._is_shown(span)}
         for span, label in self.fixed.items():
-            found[span] = label or found.get(span, "")
+            labels[span] = label or labels.get(span, "")
         if self.n_words > 1:
-            found.setdefault((0, self.n_words), "")
+            labels.setdefault((0, self.n_words), "")
         return [
-            ShownPhrase(*span, found[span], span in self.fixed, span in self.flat)
-            for span in sorted(found, key=lambda span: (span[0], -span[1]))
+            ShownPhrase(*span, labels[span], span in self.fixed, span in self.flat)
+            for span in sorted(labels, key=lambda span: (span[0], -span[1]))
         ]
 
     def _is_shown(self, span: Span) -> bool:
         if span in self.fixed:
             return True
-        above = [one for one in self.fixed if _holds(one, span)]
+        above = [other for other in self.fixed if _holds(other, span)]
         below_flat = bool(above) and min(above, key=_width) in self.flat
         return not below_flat and span not in self.broken | self.dissolved
 
@@ -179,7 +179,7 @@ class Draft:
     def _check(self, span: Span) -> None:
         if not 0 <= span[0] < span[1] <= self.n_words:
             problem = "these words are not in the sentence"
-            raise AttreeError("span-outside", problem, fix="choose others")
+            raise AttreeError("span-outside", problem, fix="choose other words")
 
     def _inner(self, span: Span) -> None:
         self._check(span)
@@ -189,7 +189,7 @@ class Draft:
 
 
 def proposed(spans: Iterable[tuple[int, int, str]]) -> dict[Span, str]:
-    """Return the spans of a tree with their labels, those of a unary chain joined."""
+    """Return span → label of a tree; the labels of a unary chain are joined."""
     chains: dict[Span, list[str]] = {}
     for start, end, label in spans:
         chains.setdefault((start, end), []).append("" if label == NO_LABEL else label)
@@ -197,25 +197,25 @@ def proposed(spans: Iterable[tuple[int, int, str]]) -> dict[Span, str]:
 
 
 def labelled_spans(tree: Tree) -> list[tuple[int, int, str]]:
-    """Return the spans of a tree with a label each."""
+    """Return the labelled spans ``(start, end, label)`` of a tree."""
     labels = tree.labels or (NO_LABEL,) * len(tree.spans)
     return [(*span, label) for span, label in zip(tree.spans, labels, strict=True)]
 
 
 def tree_of(words: tuple[str, ...], nodes: Iterable[ShownPhrase], tags: Sequence[str] = ()) -> Tree:
-    """Return the tree that the page shows, as it is saved: a chain is a node for each label."""
-    each = [(node, label or NO_LABEL) for node in nodes for label in node.label.split(CHAIN)]
-    labels = tuple(label for _, label in each)
-    spans = tuple((node.start, node.end) for node, _ in each)
+    """Return the tree to save of the phrases shown: each label of a chain becomes a node."""
+    labelled = [(node, label or NO_LABEL) for node in nodes for label in node.label.split(CHAIN)]
+    labels = tuple(label for _, label in labelled)
+    spans = tuple((node.start, node.end) for node, _ in labelled)
     return Tree(words, spans, labels, tuple(tag or NO_LABEL for tag in tags) or None)
 
 
 def checked_label(label: str) -> str:
-    """Return a label without white space around it.
+    """Strip a label and check it.
 
     Raises:
-        AttreeError: it has white space, brackets or ``##`` in it, ends with ``+``, or stands for no
-            phrase in treebanks.
+        AttreeError: it has white space, brackets or ``##`` in it, an empty part of a chain, or is a
+            name that treebanks reserve, or is too long.
     """
     label = label.strip()
     wrong = next((sign for sign in ("(", ")", "##") if sign in label), "")
@@ -244,12 +244,12 @@ def _holds(outer: Span, inner: Span) -> bool:
     return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def _cross(one: Span, other: Span) -> bool:
-    first, second = sorted((one, other))
+def _cross(span: Span, other: Span) -> bool:
+    first, second = sorted((span, other))
     return first[0] < second[0] < first[1] < second[1]
 
 
-#: action of the page → the correction, of a draft, a span, and what belongs to it
+#: Action of the page → its correction, given a draft, a span, a target span and a label.
 CORRECTIONS: dict[str, Callable[[Draft, Span, Span, str], Draft]] = {
     "join": lambda draft, span, to, label: draft.join(span),
     "label": lambda draft, span, to, label: draft.label(span, label),

@@ -1,6 +1,6 @@
-"""The folder of a treebank that is being made: its trees, the log of actions, its one writer.
+"""Read and write the folder of a treebank under annotation: its trees and the log of actions.
 
-What the log says of earlier sessions: which sentences are done, and what each took.
+The log tells which sentences earlier sessions have done, and with how many corrections.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
 TREES, LOG, LOCK = "train.ptb", "annotations.jsonl", ".annotate.lock"
 
-#: How a log begins that attree wrote.
+#: The first record of a log that attree wrote.
 BEGIN = {"action": "begin", "program": "attree annotate"}
 
-_CHANGED = "this file was changed by another program, and is left as it is"
+_CHANGED = "another program changed this file, so nothing was written"
 _LARGEST = 1 << 30
 
 
 class LogRecord(msgspec.Struct):
-    """What later runs read of a line of the log; its other keys are for people."""
+    """The keys of a log record that later runs read; its other keys are for people."""
 
     action: str
     words: tuple[str, ...] = ()
@@ -42,87 +42,87 @@ class LogRecord(msgspec.Struct):
 
 def accepted(records: Iterable[LogRecord]) -> list[LogRecord]:
     """Return the records of sentences that were accepted and not taken back."""
-    found: list[LogRecord] = []
-    for one in records:
-        if one.action == "reopen":
-            found = [other for other in found if other.words != one.words]
-        elif one.action == "accept":
-            found.append(one)
-    return found
+    kept: list[LogRecord] = []
+    for record in records:
+        if record.action == "reopen":
+            kept = [earlier for earlier in kept if earlier.words != record.words]
+        elif record.action == "accept":
+            kept.append(record)
+    return kept
 
 
 def order_of_labels(records: Iterable[LogRecord]) -> list[str]:
-    """Return the labels in the order that their digits go by, as it was logged last."""
-    return next((list(one.names) for one in reversed([*records]) if one.action == "labels"), [])
+    """Return the labels in the order of their digits, as logged last."""
+    return next((list(line.names) for line in reversed([*records]) if line.action == "labels"), [])
 
 
 def finished(records: Iterable[LogRecord], saved: Iterable[Sentence]) -> set[tuple[str, ...]]:
     """Return the words of the sentences that have a tree in ``saved``, or were skipped.
 
-    A tree that was taken out of ``train.ptb`` by hand is shown again.
+    A sentence whose tree was removed from ``train.ptb`` by hand is shown again.
     """
-    last = {one.words: one.action for one in records if one.action in ("skip", "reopen")}
+    last = {line.words: line.action for line in records if line.action in ("skip", "reopen")}
     skipped = {words for words, action in last.items() if action == "skip"}
     return skipped | {sentence.words for sentence in saved}
 
 
 def now() -> str:
-    """Return the time for the log, in UTC."""
+    """Return the time in UTC, for the log."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(slots=True)
 class Folder:
-    """The two files of a treebank that is being made, as they stand on disk.
+    """The two files of a treebank under annotation, as they are on disk.
 
-    The trees are kept as they stand, so that lines corrected by hand stay corrected.
+    The text of the trees is kept, so that lines corrected by hand stay corrected.
 
     Attributes:
-        path: of the folder.
-        trees: the text of ``train.ptb``, a tree a line.
-        log: the text of ``annotations.jsonl``, an action a line.
+        path: path of the folder.
+        trees: text of ``train.ptb``, a tree on each line.
+        log: text of ``annotations.jsonl``, an action on each line.
     """
 
     path: Path
     trees: str = ""
     log: str = ""
-    _known: dict[str, bytes] = field(default_factory=dict)
+    _on_disk: dict[str, bytes] = field(default_factory=dict)
 
     def read(self) -> None:
-        """Read what an earlier run left.
+        """Read the files of earlier runs.
 
         Raises:
-            AttreeError: a file cannot be read, or the log is no log of attree.
+            AttreeError: a file cannot be read.
         """
         for name in (TREES, LOG):
             if (self.path / name).exists():
-                self._known[name] = read_bytes(self.path / name, what="file", largest=_LARGEST)
+                self._on_disk[name] = read_bytes(self.path / name, what="file", largest=_LARGEST)
         try:
-            self.trees = self._known.get(TREES, b"").decode()
+            self.trees = self._on_disk.get(TREES, b"").decode()
         except UnicodeDecodeError:
             raise AttreeError(
                 "encoding", "this file is not UTF-8", file=self.path / TREES, fix="convert it"
             ) from None
-        self.log = self._known.get(LOG, b"").decode("utf-8", "replace")
+        self.log = self._on_disk.get(LOG, b"").decode("utf-8", "replace")
         self.trees, self.log = (
             text + "\n" if text and not text.endswith("\n") else text
             for text in (self.trees, self.log)
         )
 
     def records(self) -> list[LogRecord]:
-        """Return the actions logged so far; a line that is no record is told and left out."""
-        found = []
+        """Return the actions logged so far; a line that is no record is reported and left out."""
+        records = []
         for number, line in enumerate(self.log.split("\n")[:-1], 1):
             try:
-                found.append(msgspec.json.decode(line, type=LogRecord))
+                records.append(msgspec.json.decode(line, type=LogRecord))
             except (msgspec.MsgspecError, RecursionError) as error:
                 problem = str(error).replace("`", "")
                 problem = f"this line is no record of `attree annotate` ({problem})"
                 say(f"{self.path / LOG}:{number}: {problem} — it is left out")
-        return found
+        return records
 
     def sentences(self) -> list[Sentence]:
-        """Return the trees saved so far; one that cannot be read is told and left out."""
+        """Return the trees saved so far; one that cannot be read is reported and left out."""
         path = self.path / TREES
         if not self.trees.strip():
             return []
@@ -133,26 +133,25 @@ class Folder:
         return [item for item in read if isinstance(item, Sentence)]
 
     def save(self, trees: str, records: Sequence[Mapping[str, Any]]) -> None:
-        """Write trees and log: both are on the disk before either takes its name.
+        """Write trees and log; both are on disk before either is renamed.
 
-        What is in memory changes only once both are written, so that a save that failed can be
-        made again.
+        The attributes change only after both are written, so that a failed save can be repeated.
 
         Args:
             trees: the new text of ``train.ptb``.
-            records: what to add to the log.
+            records: records to add to the log.
 
         Raises:
             AttreeError: another program changed one of the files.
             OSError: the disk is full, or the folder cannot be written.
         """
-        log = self.log + "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+        log = self.log + "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in records)
         new = {LOG: log.encode(), TREES: trees.encode()}
-        for name, known in self._known.items():
+        for name, content in self._on_disk.items():
             path = self.path / name
             if path.exists() and read_bytes(path, what="file", largest=_LARGEST) not in (
-                known,
-                new[name],  # of a save that ended half way between the two
+                content,
+                new[name],  # of a save that ended between the two renames
             ):
                 fix = "end attree annotate and start it again"
                 raise AttreeError("changed-meanwhile", _CHANGED, file=path, fix=fix)
@@ -160,15 +159,15 @@ class Folder:
             for name, content in new.items():
                 part = stack.enter_context(whole_file(self.path / name))
                 part.write_bytes(content)
-        self.trees, self.log, self._known = trees, log, new
+        self.trees, self.log, self._on_disk = trees, log, new
 
 
 def check(folder: Path) -> None:
-    """Refuse a folder that holds a treebank of someone else, or is none.
+    """Refuse a path that is no folder, or a folder with a treebank of other origin.
 
     Raises:
-        AttreeError: it is a file, has links where attree writes, or trees that attree annotate did
-            not make.
+        AttreeError: it is a file, has links where attree writes, or holds trees that attree
+            annotate did not make.
     """
     if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
         raise AttreeError(
@@ -177,7 +176,7 @@ def check(folder: Path) -> None:
     for name in (TREES, LOG):
         if (folder / name).is_symlink():
             raise AttreeError(
-                "link", f"{name} in this folder is a link", file=folder, fix="name another"
+                "link", f"{name} in this folder is a link", file=folder, fix="name a new one"
             )
     if _is_ours(folder / LOG):
         return
@@ -203,14 +202,14 @@ def _is_ours(log: Path) -> bool:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Folder]:
-    """Hold a folder for as long as a page writes to it, and read what is in it.
+    """Lock a folder while a page writes to it, and read its files.
 
     Raises:
-        AttreeError: another process holds it (it is named), or :func:`check` refuses it.
+        AttreeError: another process, which is named, holds it, or :func:`check` refuses it.
     """
     check(path)
     with lock(path / LOCK, what=f"the treebank in {path}"):
-        check(path)  # another may have begun it meanwhile
+        check(path)  # another process may have written to it in between
         for name in (TREES, LOG):
             for left in path.glob(f".{name}.*.part"):  # of a process that was killed
                 left.unlink(missing_ok=True)
@@ -219,7 +218,7 @@ def opened(path: Path) -> Iterator[Folder]:
         try:
             yield folder
         finally:
-            if not folder.log:  # nothing was saved: leave no folder that looks like a treebank
+            if not folder.log:  # nothing was saved: leave no empty folder of a treebank
                 (path / LOCK).unlink(missing_ok=True)
                 with contextlib.suppress(OSError):
                     path.rmdir()

@@ -1,4 +1,4 @@
-"""The parser that proposes trees, and that is trained anew, beside the page, every few trees."""
+"""Propose trees by a parser that is trained again, in the background, every few trees."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from attree.training.recipes import WITH_LABELS, TrainingPlan, recipe
 from attree.treebank.sentence import Sentence
 from attree.trees.tree import NO_LABEL, Tree
 
-#: What a few trees train. Phrases without a label count as ones labelled ``X``: it is labels that
-#: tell a phrase from what only binarisation makes.
+#: The recipe of new parsers. Phrases without a label count as labelled ``X``, since labels tell
+#: phrases from the spans that binarisation adds.
 RECIPE = WITH_LABELS
 
-#: Trees of shorter sentences have nothing that can be trained.
+#: Trees of shorter sentences have nothing to train on.
 _LEAST_WORDS = 3
 
-#: Fewer trees tell nothing about two parsers; and how many parts they are dealt to.
+#: The fewest trees that two parsers are compared on, and the number of parts they are split into.
 _LEAST_COMPARED, _PARTS = 3, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A tree that keeps to what is settled.
+    """A proposed tree that agrees with the draft.
 
     Attributes:
-        tree: of the highest score.
-        likely: (n + 1, n + 1) probabilities of spans, None of a parser that has none.
+        tree: the tree of the highest score.
+        likely: (n + 1, n + 1) probabilities of spans, or None if the parser has none.
     """
 
     tree: Tree
@@ -48,29 +48,29 @@ class Proposal:
 
 
 def propose(chart: Chart, draft: Draft) -> Proposal:
-    """Return the best tree of a sentence under what is settled; the encoder has read it already.
+    """Return the best tree of a sentence under the constraints of its draft.
 
     Raises:
-        AttreeError: no tree keeps to it.
+        AttreeError: no tree meets them.
     """
     constraints = draft.constraints()
     tree = chart.tree(constraints)
     try:
         return Proposal(tree, chart.marginals(constraints))
-    except AttreeError:  # scores of splits are no distribution
+    except AttreeError:  # split scores give no distribution
         return Proposal(tree, None)
 
 
 @dataclass(slots=True)
 class Trained:
-    """What the last training made.
+    """The result of the last training.
 
     Attributes:
-        trees: of how many it was.
-        seconds: how long it took.
+        trees: number of trees trained on.
+        seconds: its time.
         took_over: whether the new parser proposes from now on.
-        scores: labelled F1 of the old and of the new one, on trees that neither has learnt from.
-        failed: why it failed.
+        scores: labelled F1 of the old and the new parser, on trees that neither was trained on.
+        failed: why it failed, or empty.
     """
 
     trees: int = 0
@@ -84,17 +84,17 @@ class Trained:
 class Proposer:
     """Keeps the best parser so far.
 
-    A new one is trained on all trees, from the weights of the parser that was given if it was
-    trained too. It takes over where it proposes better than the one before, measured on the trees
-    that this has not learnt from: by parsers that are trained in the same way on the other trees.
+    A new parser is trained on all trees, from the weights of the first parser if that is a trained
+    one. It takes over if it proposes better than the current parser on the trees that this was not
+    trained on, which is measured by cross-validation.
 
     Attributes:
-        parser: what proposes now.
-        name: what it is called.
-        every: trees between two trainings.
-        trained: what the last training made.
-        told: called after every training, from its thread.
-        learnt: how many trees :attr:`parser` was trained on.
+        parser: the current parser.
+        name: its name.
+        every: number of trees between two trainings.
+        trained: the result of the last training.
+        told: called after every training, in its thread.
+        learnt: number of trees that :attr:`parser` was trained on.
     """
 
     parser: Parser
@@ -104,18 +104,18 @@ class Proposer:
     told: Callable[[Trained], None] | None = None
     learnt: int = 0
     _first: TrainedParser | None = None
-    _given: str = ""
+    _first_name: str = ""
     _thread: threading.Thread | None = None
     _encoding: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Keep the given parser: every training starts from it."""
+        """Keep the first parser: every training starts from it."""
         first = getattr(self.parser.model, "trained", None)
-        self._first, self._given = first if _can_start(first) else None, self.name
+        self._first, self._first_name = first if _can_start(first) else None, self.name
 
     @property
     def training(self) -> bool:
-        """Whether a training is going on."""
+        """Whether a training is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def names(self, part: str) -> list[str]:
@@ -124,7 +124,7 @@ class Proposer:
         return sorted(name for name in names if name != NO_LABEL)
 
     def takes(self, words: Sequence[str]) -> bool:
-        """Tell whether the encoder takes a sentence whole."""
+        """Tell whether a sentence fits the encoder."""
         with self._encoding:
             return not self.parser.encoder.tokenise([list(words)])[0].too_long
 
@@ -134,63 +134,63 @@ class Proposer:
             return self.parser.chart(list(words))
 
     def due(self, trees: int) -> bool:
-        """Tell whether so many trees are worth another training."""
+        """Tell whether this number of trees calls for another training."""
         return not self.training and trees >= max(self.trained.trees + self.every, 1)
 
     def train(self, sentences: Sequence[Sentence]) -> None:
-        """Train on all trees so far, in a thread that the page does not wait for."""
+        """Train on all trees so far, in a background thread."""
         self._thread = threading.Thread(target=self._train, args=(list(sentences),), daemon=True)
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait for the training that is going on."""
+        """Wait for the running training, if any."""
         if self._thread is not None:
             self._thread.join()
 
     def _train(self, sentences: list[Sentence]) -> None:
         began = time.perf_counter()
-        done = Trained(len(sentences))
+        result = Trained(len(sentences))
         try:
-            done.scores = self._compared(sentences)
-            if done.scores is None or done.scores[1] > done.scores[0]:
-                model = self._fitted(gold_trees(sentences))
+            result.scores = self._compare(sentences)
+            if result.scores is None or result.scores[1] > result.scores[0]:
+                model = self._fit(gold_trees(sentences))
                 name = f"{len(sentences)} tree{'s' * (len(sentences) != 1)}"
-                name = f"{self._given} and {name}" if self._first is not None else name
+                name = f"{self._first_name} and {name}" if self._first is not None else name
                 self.parser, self.name = Parser(model), name
-                self.learnt, done.took_over = len(sentences), True
-        except Exception as error:  # whatever it is, annotating goes on with the parser before
-            done.failed = str(error).strip().split("\n")[0] or type(error).__name__
-        done.seconds = round(time.perf_counter() - began, 2)
-        self.trained = done
+                self.learnt, result.took_over = len(sentences), True
+        except Exception as error:  # annotating goes on with the current parser, whatever it is
+            result.failed = str(error).strip().split("\n")[0] or type(error).__name__
+        result.seconds = round(time.perf_counter() - began, 2)
+        self.trained = result
         if self.told is not None:
-            self.told(done)
+            self.told(result)
 
-    def _compared(self, sentences: Sequence[Sentence]) -> tuple[float, float] | None:
-        """Return labelled F1 of the parser and of new ones; None with too few trees to tell by.
+    def _compare(self, sentences: Sequence[Sentence]) -> tuple[float, float] | None:
+        """Return the labelled F1 of the current parser and of new ones; None with too few trees.
 
-        The trees after the first :attr:`learnt` are dealt to some parts; each is parsed by a parser
-        that is trained on all trees but those of the part.
+        The trees after the first :attr:`learnt` are split into parts; each part is parsed by a new
+        parser that is trained on all other trees.
         """
-        fresh = [place for place in range(self.learnt, len(sentences)) if _usable(sentences[place])]
+        fresh = [index for index in range(self.learnt, len(sentences)) if _usable(sentences[index])]
         if len(fresh) < _LEAST_COMPARED or not self.names("labels"):
-            return None  # a parser without labels is left as soon as there is one that has some
+            return None  # a parser without labels gives way to the first that has labels
         new: dict[int, Tree] = {}
         for part in range(_PARTS):
-            those = fresh[part::_PARTS]
-            others = [one for place, one in enumerate(sentences) if place not in those]
-            model = self._fitted(gold_trees(others))
-            new |= zip(those, self._parsed(Parser(model), sentences, those), strict=True)
-        old = self._parsed(self.parser, sentences, fresh)
-        gold = [sentences[place] for place in fresh]
-        return labelled_f1(gold, old), labelled_f1(gold, [new[place] for place in fresh])
+            part_rows = fresh[part::_PARTS]
+            others = [tree for index, tree in enumerate(sentences) if index not in part_rows]
+            model = self._fit(gold_trees(others))
+            new |= zip(part_rows, self._parse(Parser(model), sentences, part_rows), strict=True)
+        old = self._parse(self.parser, sentences, fresh)
+        gold = [sentences[index] for index in fresh]
+        return labelled_f1(gold, old), labelled_f1(gold, [new[index] for index in fresh])
 
-    def _parsed(
-        self, parser: Parser, sentences: Sequence[Sentence], places: Sequence[int]
+    def _parse(
+        self, parser: Parser, sentences: Sequence[Sentence], rows: Sequence[int]
     ) -> list[Tree]:
         with self._encoding:
-            return parser.parse([list(sentences[place].words) for place in places])
+            return parser.parse([list(sentences[row].words) for row in rows])
 
-    def _fitted(self, trees: GoldTrees) -> TrainedModel:
+    def _fit(self, trees: GoldTrees) -> TrainedModel:
         encoder, first = self.parser.encoder, self._first
         plan = plan_of(trees, encoder.n_layers, first)
         with self._encoding:
@@ -204,13 +204,13 @@ def _can_start(parser: TrainedParser | None) -> bool:
 
 
 def _names(parser: TrainedParser | None, part: str) -> tuple[str, ...]:
-    """Return the labels or tags that a parser knows, but the empty label."""
-    found = parser.scorer.each().get(part) if parser is not None else None
-    return tuple(name for name in getattr(found, "names", ()) if name)
+    """Return the labels or tags that a parser knows, without the empty one."""
+    layer = parser.scorer.each().get(part) if parser is not None else None
+    return tuple(name for name in getattr(layer, "names", ()) if name)
 
 
 def plan_of(trees: GoldTrees, n_layers: int, first: TrainedParser | None = None) -> TrainingPlan:
-    """Return how trees are trained on; the labels and tags of a first parser stay."""
+    """Return the training plan; the labels and tags of a first parser stay."""
     chosen = recipe(RECIPE)
     if first is None:
         layers = around_middle(n_layers, chosen.spread)
@@ -227,37 +227,37 @@ def plan_of(trees: GoldTrees, n_layers: int, first: TrainedParser | None = None)
     )
 
 
-def _usable(one: Sentence) -> bool:
-    return len(one.words) >= _LEAST_WORDS and bool(one.spans)
+def _usable(sentence: Sentence) -> bool:
+    return len(sentence.words) >= _LEAST_WORDS and bool(sentence.spans)
 
 
 def gold_trees(sentences: Sequence[Sentence]) -> GoldTrees:
     """Return the trees that can be trained on.
 
     Raises:
-        AttreeError: there is none.
+        AttreeError: there is no such tree.
     """
-    usable = [one for one in sentences if _usable(one)]
+    usable = [sentence for sentence in sentences if _usable(sentence)]
     if not usable:
         raise AttreeError("no-trees", "no tree of three words or more is saved yet")
-    gold = [_gold(one) for one in usable]
-    return GoldTrees(list(range(len(usable))), [list(one.words) for one in usable], gold)
+    gold = [_gold(sentence) for sentence in usable]
+    return GoldTrees(list(range(len(usable))), [list(sentence.words) for sentence in usable], gold)
 
 
-def _gold(one: Sentence) -> GoldTree:
-    spans = [(start, end) for start, end, _ in one.spans]
-    labels = [label or NO_LABEL for _, _, label in one.spans]
-    found = gold_tree(len(one.words), spans, name=f"{one.file}:{one.line}", labels=labels)
-    known = set(one.tags) - {"", NO_LABEL}
-    return replace(found, tags=tuple(tag or NO_LABEL for tag in one.tags)) if known else found
+def _gold(tree: Sentence) -> GoldTree:
+    spans = [(start, end) for start, end, _ in tree.spans]
+    labels = [label or NO_LABEL for _, _, label in tree.spans]
+    gold = gold_tree(len(tree.words), spans, name=f"{tree.file}:{tree.line}", labels=labels)
+    tags = set(tree.tags) - {"", NO_LABEL}
+    return replace(gold, tags=tuple(tag or NO_LABEL for tag in tree.tags)) if tags else gold
 
 
-def labelled_f1(gold: Sequence[Sentence], found: Sequence[Tree]) -> float:
-    """Return the corpus F1, in percent, of phrases with their labels, of one word too."""
+def labelled_f1(gold: Sequence[Sentence], trees: Sequence[Tree]) -> float:
+    """Return the corpus F1 (percent) of labelled phrases, those of one word included."""
     right = wanted = proposed = 0
-    for one, tree in zip(gold, found, strict=True):
-        there = Counter((start, end, label or NO_LABEL) for start, end, label in one.spans)
-        here = Counter(labelled_spans(tree))
-        right, wanted = right + (there & here).total(), wanted + there.total()
-        proposed += here.total()
+    for sentence, tree in zip(gold, trees, strict=True):
+        expected = Counter((start, end, label or NO_LABEL) for start, end, label in sentence.spans)
+        actual = Counter(labelled_spans(tree))
+        right, wanted = right + (expected & actual).total(), wanted + expected.total()
+        proposed += actual.total()
     return round(200.0 * right / max(wanted + proposed, 1), 2)

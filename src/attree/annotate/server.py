@@ -1,9 +1,8 @@
-"""The page's server: a few addresses on loopback, each a call of the session, behind a guard.
+"""Serve the page on loopback, behind a guard; each address calls the session.
 
-A page on loopback can be reached by every program of the machine, and by every web page that the
-same browser shows. So each request must name this host (another name may lead to 127.0.0.1), come
-from this page where it says where from, and carry the cookie that the one-time link was exchanged
-for. Bodies are bounded.
+Every program of the machine, and every web page in the same browser, can reach a page on loopback.
+So each request must name this host (another name may resolve to 127.0.0.1), have this page as its
+origin if it has one, and carry the cookie that the one-time link sets. Bodies are bounded.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-#: Bytes of a request's body; an action has less than a thousandth of it.
+#: The most bytes of a request's body; an action has less than a thousandth of that.
 LARGEST_BODY = 64 * 1024
-#: Bytes read of a larger one before it is refused, so that its sender hears why.
+#: The most bytes read of a larger body before it is refused, so that its sender hears why.
 _DRAINED = 32 * 2**20
 
 _HEADERS = {
@@ -54,18 +53,18 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-_USED = "This link was used already. Where it was opened, the page is at {page}; elsewhere, end "
-_USED += "attree annotate with Ctrl-C and start it again for a new link.\n"
-_NO_KEY = "This page opens with the link that attree annotate printed, once.\n"
+_USED = "This link was used already. In the browser that opened it, the page is at {page}; "
+_USED += "elsewhere, end attree annotate with Ctrl-C and start it again for a new link.\n"
+_NO_KEY = "This page opens, once, with the link that attree annotate printed.\n"
 
 
 class Guard:
-    """Lets through what may pass (ASGI middleware).
+    """ASGI middleware that refuses requests of other hosts, other pages and without the cookie.
 
     Args:
-        app: what answers.
-        port: that the page is served at.
-        token: of the link; a new one by default.
+        app: the application that answers.
+        port: port of the page.
+        token: token of the link; a new one by default.
     """
 
     def __init__(self, app: Any, port: int, token: str = "") -> None:
@@ -77,11 +76,11 @@ class Guard:
 
     @property
     def link(self) -> str:
-        """The link that opens the page, once."""
+        """The link that opens the page once."""
         return f"http://127.0.0.1:{self.port}/open?token={self.token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Answer or refuse a request."""
         if scope["type"] != "http":  # no WebSocket is served
             return
 
@@ -96,11 +95,11 @@ class Guard:
             if body is None:
                 refusal = PlainTextResponse("This request is too large.\n", 413)
             else:
-                receive = _given(body, receive)
+                receive = _replay(body, receive)
         await (refusal or self.app)(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> Response | None:
-        """Return the answer to a request that is not let through, or that opens the page."""
+        """Return the answer to a refused request, or to the link that opens the page, else None."""
         headers, host = request.headers, request.headers.get("host", "")
         if host not in self._hosts or len(headers.getlist("host")) != 1:
             return PlainTextResponse("This host is not served here.\n", 421)
@@ -110,13 +109,13 @@ class Guard:
         if origin is not None and origin != f"http://{host}":
             return PlainTextResponse("Requests of other pages are refused.\n", 403)
         if request.url.path == "/open" and request.method == "GET":
-            return self._opened(request)
+            return self._open(request)
         key = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
         if not secrets.compare_digest(key.encode(), self._key.encode()):
             return PlainTextResponse(_NO_KEY, 403)
         return None
 
-    def _opened(self, request: Request) -> Response:
+    def _open(self, request: Request) -> Response:
         token = request.query_params.get("token", "")
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             return PlainTextResponse(_NO_KEY, 403)
@@ -130,7 +129,7 @@ class Guard:
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    """Return the body of a request, None where it is too large."""
+    """Return the body of a request, or None if it is too large."""
     length = Headers(scope=scope).get("content-length", "0")
     if not length.isdecimal() or int(length) > _DRAINED:
         return None
@@ -145,8 +144,8 @@ async def _body(scope: Scope, receive: Receive) -> bytes | None:
     return body if size <= LARGEST_BODY else None
 
 
-def _given(body: bytes, rest: Receive) -> Receive:
-    """Return what receives a body that was read already, and then what comes after it."""
+def _replay(body: bytes, rest: Receive) -> Receive:
+    """Return a receiver that gives a body that was already read, then the further messages."""
     waiting = [body]
 
     async def receive() -> MutableMapping[str, Any]:
@@ -164,24 +163,24 @@ _FILES = {
     "page.tree.js": "text/javascript; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
 }
-_Place = Annotated[int, msgspec.Meta(ge=0, le=30_000)]
+_Position = Annotated[int, msgspec.Meta(ge=0, le=30_000)]
 
 HOST = "127.0.0.1"
 
 
 class PageRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What the page asks for: an action, and the version of the state that it is about."""
+    """A request of the page: an action, and the version of the state that it acts on."""
 
     action: str
     version: int
-    start: _Place = 0
-    end: _Place = 0
-    to: tuple[_Place, _Place] = (0, 0)
+    start: _Position = 0
+    end: _Position = 0
+    to: tuple[_Position, _Position] = (0, 0)
     label: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
 def application(session: Session) -> Starlette:
-    """Return what answers, behind no guard."""
+    """Return the application without its guard."""
 
     def state(request: Request) -> Response:
         return JSONResponse(session.state())
@@ -190,7 +189,7 @@ def application(session: Session) -> Starlette:
         from starlette.concurrency import run_in_threadpool
 
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-            return _told("the page sends JSON", 415)
+            return _error("the page sends JSON", 415)
         body = await request.body()
         return await run_in_threadpool(_answer, session, body)
 
@@ -204,22 +203,22 @@ def _file(name: str) -> Callable[[Request], Response]:
     return lambda request: FileResponse(path, headers={"Content-Type": _FILES[name]})
 
 
-def _told(line: str, status: int, **more: Any) -> JSONResponse:
+def _error(line: str, status: int, **more: Any) -> JSONResponse:
     return JSONResponse({"error": line, **more}, status)
 
 
 def _answer(session: Session, body: bytes) -> Response:
-    """Do what is asked; say in one line why it cannot be done."""
+    """Do the action of a request; answer with the new state, or with an error in one line."""
     try:
         do(session, msgspec.json.decode(body, type=PageRequest))
     except AttreeError as error:
         if error.code == "stale":
-            return _told(str(error), 409, state=session.state())
-        return _told(str(error), 422)
+            return _error(str(error), 409, state=session.state())
+        return _error(str(error), 422)
     except OSError as error:
-        return _told(_not_saved(error), 507)
+        return _error(_not_saved(error), 507)
     except (msgspec.MsgspecError, RecursionError) as error:
-        return _told(f"this is no action of the page ({str(error).partition(' - ')[0]})", 400)
+        return _error(f"this is no action of the page ({str(error).partition(' - ')[0]})", 400)
     return JSONResponse(session.state())
 
 
@@ -230,22 +229,22 @@ def _not_saved(error: OSError) -> str:
     return f"Not saved: {reason}{where}. Nothing is lost: make room and try again."
 
 
-def do(session: Session, asked: PageRequest) -> None:
-    """Do what the page asks for.
+def do(session: Session, request: PageRequest) -> None:
+    """Do the action of a request.
 
     Raises:
-        AttreeError: the action cannot be done. Code ``stale``: the page shows an older state, for
-            another window has changed it.
+        AttreeError: the action cannot be done. Code ``stale``: the page shows an older state, which
+            another window or a new parser has changed.
     """
     whole = {"accept": session.accept, "skip": session.skip, "undo": session.undo}
-    with session.lock:  # of two actions on one state, one is behind
-        if asked.version != session.version:
-            problem = "the tree has changed, in another window or by a new parser: here it is"
+    with session.lock:  # of two actions on one state, the second is stale
+        if request.version != session.version:
+            problem = "another window or a new parser has changed the tree, which is now shown"
             raise AttreeError("stale", problem)
-        if asked.action in whole:
-            whole[asked.action]()
+        if request.action in whole:
+            whole[request.action]()
         else:
-            session.act(asked.action, asked.start, asked.end, asked.to, asked.label)
+            session.act(request.action, request.start, request.end, request.to, request.label)
 
 
 def listen(port: int) -> socket.socket:
@@ -254,21 +253,21 @@ def listen(port: int) -> socket.socket:
     Raises:
         AttreeError: the port is taken.
     """
-    # asyncio turns Nagle's algorithm off only where the protocol is named: it would cost 40 ms
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # asyncio turns off Nagle's algorithm, which costs 40 ms, only if the protocol is named
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((HOST, port))
-        found.listen()  # the link may be opened before the server runs
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen()  # the link may be opened before the server runs
     except OSError as error:
-        found.close()
+        listener.close()
         reason = os.strerror(error.errno or 0).lower()
         raise AttreeError(
             "port-taken",
             f"port {port} cannot be used ({reason})",
             fix="leave --port out for a free one",
         ) from None
-    return found
+    return listener
 
 
 def guarded(session: Session, port: int) -> Guard:
@@ -287,5 +286,5 @@ def serve(app: Any, listening: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=3,
     )
-    with contextlib.suppress(KeyboardInterrupt):  # uvicorn passes on what stopped it
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again
         uvicorn.Server(config).run(sockets=[listening])

@@ -1,4 +1,4 @@
-"""One session of annotating: its beginning, the sentence shown, corrections, undo, saving."""
+"""A session of annotating: begin it, show sentences, correct, undo, save."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from attree.raw_text.words import tokeniser
 from attree.treebank.sentence import Sentence
 from attree.trees.tree import NO_LABEL
 
-#: A phrase less likely than this is marked as weak.
+#: A phrase of a lower probability is marked as weak.
 WEAK = 0.5
 
-#: Sentences that undo can go back over; each keeps its chart.
+#: The number of sentences that undo can go back; each keeps its chart.
 _MOST_FINISHED = 20
 
-#: Labels offered beside those of the parser.
+#: The most labels, or tags, that the page offers.
 _MOST_LABELS = 60
 
 
@@ -58,14 +58,14 @@ class Shown:
     """The sentence on the page.
 
     Attributes:
-        source: it, and where it stands.
-        chart: what proposes its trees.
-        drafts: what was settled after each correction, the first of nothing.
-        proposal: the tree under the last of them.
-        parser: what proposes.
-        actions: the corrections, as they are logged.
-        began: when it was shown, in seconds.
-        doubts: of a tree that was given, how likely the parser finds each span by itself.
+        source: the sentence with its file and line.
+        chart: the parser's chart of it, which gives trees under constraints.
+        drafts: the first draft, and the draft after each correction.
+        proposal: the tree under the last draft.
+        parser: name of the parser.
+        actions: log records of the corrections.
+        began: time when it was shown, in seconds.
+        doubts: span probabilities without constraints, for a tree that is to be corrected.
     """
 
     source: OriginalSentence
@@ -79,7 +79,7 @@ class Shown:
 
     @property
     def edits(self) -> int:
-        """How many corrections it has, those undone not counted."""
+        """The number of corrections, without those undone."""
         return len(self.drafts) - 1
 
     def nodes(self) -> list[ShownPhrase]:
@@ -89,7 +89,7 @@ class Shown:
 
 @dataclass(slots=True)
 class Finished:
-    """A sentence that was accepted or skipped in this session, and the files before it."""
+    """A sentence that was accepted or skipped, and the text of the trees before that."""
 
     shown: Shown
     trees: str
@@ -97,20 +97,20 @@ class Finished:
 
 
 class Session:
-    """What the page does, one request at a time.
+    """The state behind the page, which handles one request at a time.
 
     Args:
-        folder: the treebank.
+        folder: the folder of the treebank.
         saved: its trees so far.
-        sentences: to annotate.
-        passed: why sentences were passed over so far → how many.
-        proposer: proposes their trees.
-        about: what the log says about the session, such as the language.
-        curve: corrections of each sentence accepted in earlier sessions.
-        order: the labels that had digits in them, in the order of these.
+        sentences: the sentences to annotate.
+        passed: reason → number of sentences passed over.
+        proposer: proposes trees.
+        log: fields of the log record that begins the session, such as the language.
+        curve: number of corrections of each sentence accepted in earlier sessions.
+        order: labels of earlier sessions, in the order of their digits.
 
     Attributes:
-        lock: held by whoever looks at :attr:`version` and acts on what it saw.
+        lock: hold it to read :attr:`version` and act on it.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Session:
         sentences: Iterator[OriginalSentence],
         passed: Counter[str],
         proposer: Proposer,
-        about: dict[str, Any],
+        log: dict[str, Any],
         curve: Sequence[int] = (),
         order: Sequence[str] = (),
     ) -> None:
@@ -132,13 +132,13 @@ class Session:
         self._finished: deque[Finished] = deque(maxlen=_MOST_FINISHED)
         self._saved = saved
         self._curve = list(curve)
-        self._pending: list[dict[str, Any]] = [{"time": now(), **BEGIN, **about}]
-        self._labels = Counter(name for one in self._saved for name in _labels_of(one))
-        own = {*self._labels, *proposer.names("labels")}
-        # a label keeps its digit: what is new is added at the end
-        self._order = dict.fromkeys([*(one for one in order if one in own), *self._labels])
+        self._pending: list[dict[str, Any]] = [{"time": now(), **BEGIN, **log}]
+        self._labels = Counter(name for tree in self._saved for name in _labels_of(tree))
+        names = {*self._labels, *proposer.names("labels")}
+        # a label keeps its digit: new labels are added at the end
+        self._order = dict.fromkeys([*(name for name in order if name in names), *self._labels])
         self._logged = list(order)
-        proposer.told = self._trained
+        proposer.told = self._log_training
         self.shown: Shown | None = None
         self._next()
         if proposer.due(len(self._saved)):
@@ -146,11 +146,11 @@ class Session:
 
     @property
     def saved(self) -> int:
-        """How many trees the treebank has."""
+        """The number of trees in the treebank."""
         return len(self._saved)
 
     def state(self) -> dict[str, Any]:
-        """Return what the page shows, as JSON."""
+        """Return the state of the page as JSON."""
         with self.lock:
             trained, shown = asdict(self.proposer.trained), self.shown
             return {
@@ -160,8 +160,8 @@ class Session:
                 "training": self.proposer.training,
                 "training_failed": trained.pop("failed"),
                 "trained": trained,
-                "labels": self._offered(),
-                "tags": self._offered_tags(),
+                "labels": self._offer_labels(),
+                "tags": self._offer_tags(),
                 "curve": list(self._curve),
                 "passed": dict(self.passed),
                 "can_undo": bool(self._finished or (shown and shown.edits)),
@@ -172,7 +172,7 @@ class Session:
         """Correct the tree shown.
 
         Raises:
-            AttreeError: an unknown action, or one that cannot be done; nothing has changed.
+            AttreeError: the action is unknown or cannot be done; nothing has changed.
         """
         with self.lock:
             shown = self._current()
@@ -209,8 +209,8 @@ class Session:
         """Save the tree shown, and show the next sentence.
 
         Raises:
-            AttreeError, OSError: it could not be saved; nothing has changed, and it can be tried
-                again.
+            AttreeError, OSError: it could not be saved; nothing has changed, so that the user can
+                try again.
         """
         with self.lock:
             shown = self._current()
@@ -237,7 +237,7 @@ class Session:
                 self.proposer.train(self._saved)
 
     def skip(self) -> None:
-        """Leave the sentence out for good, and show the next.
+        """Leave the sentence out for good, and show the next one.
 
         Raises:
             AttreeError, OSError: as :meth:`accept`.
@@ -247,16 +247,16 @@ class Session:
             self._next()
 
     def end(self) -> None:
-        """Write what the log does not have yet, such as a training; an empty folder stays so."""
+        """Write pending log records if a training is among them; an empty folder stays empty."""
         with self.lock:
-            if self.folder.log and any(one["action"] == "train" for one in self._pending):
+            if self.folder.log and any(record["action"] == "train" for record in self._pending):
                 self.folder.save(self.folder.trees, self._pending)
                 self._pending.clear()
 
     def _finish(self, shown: Shown, action: str, trees: str, **more: Any) -> None:
-        """Save, and keep what undo needs."""
+        """Save trees and log, and keep the state that undo needs."""
         record = self._record(shown.source, action, words=list(shown.source.words), **more)
-        self._offered()  # what is in this tree has its place from now on
+        self._offer_labels()  # the labels of this tree get their digits
         before, order = self.folder.trees, list(self._order)
         records = [*self._pending, *shown.actions, record]
         if order != self._logged:
@@ -275,8 +275,8 @@ class Session:
         self._pending.clear()
         self._finished.pop()
         if last.accepted:
-            taken = self._saved.pop()
-            self._labels.subtract(_labels_of(taken))
+            sentence = self._saved.pop()
+            self._labels.subtract(_labels_of(sentence))
             self._curve.pop()
             self.saved_now -= 1
         last.shown.actions.clear()
@@ -285,7 +285,7 @@ class Session:
         self.shown = last.shown
 
     def _next(self) -> None:
-        """Show the next sentence that the encoder takes."""
+        """Show the next sentence that fits the encoder."""
         self.shown = None
         if self._again:
             self.shown = self._again.pop()
@@ -295,14 +295,14 @@ class Session:
                 self.passed[TOO_LONG] += 1
                 continue
             try:
-                self.shown = self._proposed(source)
+                self.shown = self._propose(source)
             except NotFiniteError:
                 self.passed[FAILED] += 1
                 continue
             return
 
-    def _proposed(self, source: OriginalSentence) -> Shown:
-        """Return a sentence with its first proposal, by the newest parser."""
+    def _propose(self, source: OriginalSentence) -> Shown:
+        """Return a sentence with its first proposal by the current parser."""
         free, name = Draft(len(source.words)), self.proposer.name
         draft = free if source.given is None else Draft.of(source.given)
         chart = self.proposer.chart(source.words)
@@ -324,42 +324,42 @@ class Session:
         where = {"file": source.file, "line": source.line}
         return {"time": now(), "action": action, **where, **more}
 
-    def _trained(self, done: Trained) -> None:
-        """Log a training; of a sentence that is not corrected yet, show the new proposal."""
+    def _log_training(self, training: Trained) -> None:
+        """Log a training; if the sentence has no correction yet, show the new proposal."""
         with self.lock:
-            told = {key: value for key, value in asdict(done).items() if value not in (None, "")}
-            self._pending.append({"time": now(), "action": "train", **told})
-            if self.shown is not None and not self.shown.edits and done.took_over:
+            fields = {k: v for k, v in asdict(training).items() if v not in (None, "")}
+            self._pending.append({"time": now(), "action": "train", **fields})
+            if self.shown is not None and not self.shown.edits and training.took_over:
                 with contextlib.suppress(NotFiniteError):
-                    self.shown = self._proposed(self.shown.source)
+                    self.shown = self._propose(self.shown.source)
                     self.version += 1
 
-    def _offered(self) -> list[dict[str, Any]]:
-        """Return the labels offered, and the digits that set the first nine: those stay.
+    def _offer_labels(self) -> list[dict[str, Any]]:
+        """Return the labels to offer, and the digit keys of the first nine.
 
-        A label has its place from when it is first seen in a tree, proposed or set.
+        A label keeps the digit that it gets when a tree, proposed or corrected, first has it.
         """
-        here = [node.label for node in self.shown.nodes() if node.label] if self.shown else []
-        self._order.update(dict.fromkeys(here))
-        known = {*here, *self.proposer.names("labels"), *(+self._labels)}
-        digits = {name: str(place) for place, name in enumerate(list(self._order)[:9], 1)}
-        names = [name for name in dict.fromkeys([*self._order, *sorted(known)]) if name in known]
-        return [{"name": name, "key": digits.get(name)} for name in names[:_MOST_LABELS]]
+        shown = [node.label for node in self.shown.nodes() if node.label] if self.shown else []
+        self._order.update(dict.fromkeys(shown))
+        names = {*shown, *self.proposer.names("labels"), *(+self._labels)}
+        digits = {name: str(digit) for digit, name in enumerate(list(self._order)[:9], 1)}
+        listed = [name for name in dict.fromkeys([*self._order, *sorted(names)]) if name in names]
+        return [{"name": name, "key": digits.get(name)} for name in listed[:_MOST_LABELS]]
 
-    def _offered_tags(self) -> list[str]:
-        """Return the tags that the parser knows and those of the treebank, the usual first."""
-        used = Counter(tag for one in self._saved for tag in one.tags)
-        found = [tag for tag, _ in used.most_common()] + self.proposer.names("tags")
-        return [tag for tag in dict.fromkeys(found) if tag not in ("", NO_LABEL)][:_MOST_LABELS]
+    def _offer_tags(self) -> list[str]:
+        """Return the tags of the treebank and of the parser, the most frequent first."""
+        used = Counter(tag for sentence in self._saved for tag in sentence.tags)
+        tags = [tag for tag, _ in used.most_common()] + self.proposer.names("tags")
+        return [tag for tag in dict.fromkeys(tags) if tag not in ("", NO_LABEL)][:_MOST_LABELS]
 
     def _sentence(self, shown: Shown) -> dict[str, Any]:
-        nodes, draft, given = [], shown.drafts[-1], shown.drafts[0].fixed
+        nodes, first, draft = [], shown.drafts[0], shown.drafts[-1]
         tags = draft.tags_of(shown.proposal.tree)
-        own = {place for place, tag in draft.tags.items() if shown.drafts[0].tags.get(place) != tag}
+        changed = {index for index, tag in draft.tags.items() if first.tags.get(index) != tag}
         for node in shown.nodes():
             span = (node.start, node.end)
-            # given with the sentence, and not touched: the parser may doubt it
-            as_given = node.fixed and shown.source.given is not None and span in given
+            # an uncorrected phrase of the original tree, which the parser may doubt
+            as_given = node.fixed and shown.source.given is not None and span in first.fixed
             likely = shown.doubts if as_given else shown.proposal.likely
             sure = None if likely is None else float(likely[span])
             whole = node.end - node.start == len(shown.source.words)
@@ -380,24 +380,24 @@ class Session:
             "line": shown.source.line,
             "words": list(shown.source.words),
             "nodes": nodes,
-            "tags": [{"tag": tag, "fixed": place in own} for place, tag in enumerate(tags)],
+            "tags": [{"tag": tag, "fixed": index in changed} for index, tag in enumerate(tags)],
             "edits": shown.edits,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationRequest:
-    """What the command is given.
+    """The arguments of ``attree annotate``.
 
     Attributes:
-        texts: files and folders; or treebank files, whose trees are corrected.
-        parser: what proposes the first trees.
-        name: how it was named.
-        how: it becomes words.
+        texts: files and folders of text, or treebank files, whose trees are corrected.
+        parser: the parser that proposes the first trees.
+        name: its name.
+        how: how text is split into words.
         max_words: longer sentences are passed over.
-        every: trees between two trainings.
-        device: of the encoder.
-        labels: of the treebank, as ``labels`` of ``language.yaml``.
+        every: number of trees between two trainings.
+        device: device of the encoder.
+        labels: labels of the treebank, as ``labels`` of ``language.yaml``.
     """
 
     texts: tuple[Path, ...]
@@ -410,51 +410,51 @@ class AnnotationRequest:
     labels: str | None = None
 
 
-def begin(asked: AnnotationRequest, folder: Folder) -> Session:
+def begin(request: AnnotationRequest, folder: Folder) -> Session:
     """Load the parser and show the first sentence.
 
     Raises:
-        AttreeError: the text has no sentence that can be annotated, or all are done.
+        AttreeError: the text has no sentence to annotate, or all are done.
     """
     saved = folder.sentences()
     records = folder.records()
     done = finished(records, saved)
     passed: Counter[str] = Counter()
-    code, sentences = _to_annotate(asked, folder, done, passed)
-    parser = Parser.of(asked.parser, device=asked.device)
-    proposer = Proposer(parser, asked.name, asked.every)
-    about = {"language": folder.path.name, "rules": code, "encoder": asked.parser.encoder.slug}
-    curve = [one.edits for one in accepted(records)]
+    code, sentences = _to_annotate(request, folder, done, passed)
+    parser = Parser.of(request.parser, device=request.device)
+    proposer = Proposer(parser, request.name, request.every)
+    log = {"language": folder.path.name, "rules": code, "encoder": request.parser.encoder.slug}
+    curve = [record.edits for record in accepted(records)]
     order = order_of_labels(records)
-    session = Session(folder, saved, sentences, passed, proposer, about, curve, order)
+    session = Session(folder, saved, sentences, passed, proposer, log, curve, order)
     if session.shown is None:
-        raise _nothing(asked.texts[0], passed, before=bool(done))
+        raise _no_sentence(request.texts[0], passed, before=bool(done))
     return session
 
 
 def _to_annotate(
-    asked: AnnotationRequest, folder: Folder, done: set[tuple[str, ...]], passed: Counter[str]
+    request: AnnotationRequest, folder: Folder, done: set[tuple[str, ...]], passed: Counter[str]
 ) -> tuple[str, Iterator[OriginalSentence]]:
-    """Return whose rules split words (the treebank's own are kept), and what is annotated."""
-    if are_treebanks(asked.texts):
-        for path in asked.texts:
+    """Return the name of the rules that split words (empty for treebanks), and the sentences."""
+    if are_treebanks(request.texts):
+        for path in request.texts:
             if path.resolve().is_relative_to(folder.path.resolve()):
                 fix = "name another --output"
                 raise AttreeError(
                     "input-in-output", "this input is in the output folder", file=path, fix=fix
                 )
-        return "", trees_to_correct(asked.texts, done, passed, asked.labels)
-    files, _ = find_inputs(asked.texts, without=folder.path)
+        return "", trees_to_correct(request.texts, done, passed, request.labels)
+    files, _ = find_inputs(request.texts, without=folder.path)
     refuse_treebanks(files)
-    texts = first_lines(asked.texts, asked.how.column)
-    how = how_split(asked.parser, asked.how, texts)
-    split, column = tokeniser(how.name, split=how.sentences), asked.how.column
-    found = text_sentences(files, split, done, passed, max_words=asked.max_words, column=column)
-    return how.name, found
+    texts = first_lines(request.texts, request.how.column)
+    how = how_split(request.parser, request.how, texts)
+    split, column = tokeniser(how.name, split=how.sentences), request.how.column
+    todo = text_sentences(files, split, done, passed, max_words=request.max_words, column=column)
+    return how.name, todo
 
 
-def _nothing(text: Path, passed: Counter[str], *, before: bool) -> AttreeError:
-    """Say why no sentence is shown."""
+def _no_sentence(text: Path, passed: Counter[str], *, before: bool) -> AttreeError:
+    """Return the error that says why no sentence is shown."""
     if before:
         problem = "every sentence of this text is done"
         return AttreeError("all-done", problem, file=text, fix="give more text")
@@ -469,5 +469,5 @@ def _nothing(text: Path, passed: Counter[str], *, before: bool) -> AttreeError:
 
 
 def _labels_of(sentence: Sentence) -> list[str]:
-    """Return the labels of a saved tree, those of a chain joined, in the order of its spans."""
+    """Return the labels of a saved tree in the order of its spans; chains are joined."""
     return [label for label in proposed(sentence.spans).values() if label]

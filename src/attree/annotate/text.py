@@ -1,4 +1,4 @@
-"""Raw text → sentences of words, one after the other, each with the place that it came from."""
+"""Yield the sentences of raw text, or the trees of treebanks, with their file and line."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from attree.treebank.formats import format_of, read_files, resolve
 from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Rejected, Sentence
 
-#: Shorter sentences have one tree only.
+#: Shorter sentences have only one tree.
 LEAST_WORDS = 2
 
-#: What becomes of sentences that are passed over, beside the statuses of lines.
+#: Reasons for passing over a sentence, besides the statuses of lines.
 ONE_WORD, REPEATED = "one word", "repeated"
 
 
 @dataclass(frozen=True, slots=True)
 class OriginalSentence:
-    """A sentence, the file and line that it came from, and its tree if that is to be corrected."""
+    """A sentence with its file and line, and the tree that is to be corrected, if any."""
 
     file: str
     line: int
@@ -40,38 +40,38 @@ def trees_to_correct(
     passed: Counter[str],
     labels: str | None = None,
 ) -> Iterator[OriginalSentence]:
-    """Yield the trees of treebanks that are to be corrected, in their order, one of each sentence.
+    """Yield the trees of treebanks that are to be corrected, in order, one for each sentence.
 
-    What cannot be read is told, and sentences without a tree are passed over.
+    A tree that cannot be read is reported; sentences without a tree are passed over.
 
     Args:
-        files: of treebanks, as ``attree treebank`` reads them, with all words and functions.
-        done, passed: as of :func:`text_sentences`.
+        files: treebank files, read as ``attree treebank`` does, with all words and functions.
+        done, passed: as for :func:`text_sentences`.
         labels: as ``labels`` of ``language.yaml``.
     """
     keep = {"punctuation": "keep", "functions": "keep"}
     settings = settings_of(**keep, nonprojective="lift", labels=labels)
-    each = [(file, resolve(settings, [file])) for file in files]
+    pairs = [(file, resolve(settings, [file])) for file in files]
     shown: set[tuple[str, ...]] = set()
-    for one in (one for file, how in each for one in read_files([file], how)):
-        if isinstance(one, Rejected):
-            say(str(one))
+    for tree in (tree for file, how in pairs for tree in read_files([file], how)):
+        if isinstance(tree, Rejected):
+            say(str(tree))
             passed[FAILED] += 1
-        elif one.half:
+        elif tree.half:
             problem = "only some brackets of these trees are known"
-            raise AttreeError("partly-known-trees", problem, file=one.file, fix="give whole trees")
-        elif one.words in shown:
+            raise AttreeError("partly-known-trees", problem, file=tree.file, fix="give whole trees")
+        elif tree.words in shown:
             passed[REPEATED] += 1
-        elif one.words not in done:
-            shown.add(one.words)
-            yield OriginalSentence(name_of(Path(one.file).name), one.line, one.words, one)
+        elif tree.words not in done:
+            shown.add(tree.words)
+            yield OriginalSentence(name_of(Path(tree.file).name), tree.line, tree.words, tree)
 
 
 def are_treebanks(paths: Sequence[Path]) -> bool:
-    """Tell by their extensions whether files hold trees.
+    """Tell by the extensions of files whether they hold trees.
 
     Raises:
-        AttreeError: some do, and some do not.
+        AttreeError: some files hold trees and others do not.
     """
     trees = [path.is_file() and format_of(path) not in (None, "parquet") for path in paths]
     if any(trees) and not all(trees):
@@ -90,15 +90,15 @@ def text_sentences(
     max_words: int,
     column: str = "text",
 ) -> Iterator[OriginalSentence]:
-    """Yield the sentences of a text that are worth annotating, in their order.
+    """Yield the sentences of a text that are worth annotating, in order.
 
     Args:
-        files: of the text.
-        split: lines into sentences of words.
-        done: the words of sentences that were done before, which are not shown again.
-        passed: why sentences were passed over so far → how many; those done before not counted.
+        files: files of the text.
+        split: splits lines into sentences of words.
+        done: words of the sentences that are done, which are left out.
+        passed: reason → number of sentences passed over, without those that are done; is updated.
         max_words: longer sentences are passed over.
-        column: of JSON Lines and Parquet.
+        column: field of JSON Lines, column of Parquet.
     """
     shown: set[tuple[str, ...]] = set()
     for file, line, status, sentences in read_sentences(files, column, split):

@@ -1,8 +1,8 @@
-"""Bulk parsing: raw lines in, one row of trees for every line out, through every failure.
+"""Parse large corpora: every input line gives a row or more, and failures can be resumed.
 
-An input is cut once into shards (:mod:`attree.bulk.manifest`); each shard goes through encoder,
-association, split scores and tree in memory (:mod:`attree.bulk.pipeline`) and is written whole
-or not at all (:mod:`attree.bulk.output`). One process does it, or Dask workers
-(:mod:`attree.bulk.dask_workers`); the driver (:mod:`attree.bulk.driver`) hands shards out.
+An input is cut once into shards (:mod:`attree.bulk.manifest`). Each shard is parsed in memory
+(:mod:`attree.bulk.pipeline`) and written atomically (:mod:`attree.bulk.output`). One process does
+this, or Dask workers (:mod:`attree.bulk.dask_workers`); the driver (:mod:`attree.bulk.driver`)
+hands out the shards.
 Importing this package imports nothing heavy.
 """

@@ -1,7 +1,7 @@
-"""Shards on Dask workers, on whatever kind of cluster (:mod:`attree.base.cluster`).
+"""Parse shards on Dask workers of any kind of cluster (:mod:`attree.base.cluster`).
 
-Each worker holds one :class:`~attree.bulk.pipeline.Pipeline` and has several shards in flight,
-so that its encoder never waits.
+Each worker has one :class:`~attree.bulk.pipeline.Pipeline` and several shards in flight, so that
+its encoder never waits.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from attree.bulk.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup
 
 _PLUGIN = "attree-corpus"
 _LOST = "the Dask scheduler was lost"
-#: After that a batch job whose worker has gone, or that no queue knows, is replaced by another.
+#: Time after which a batch job is replaced whose worker is gone, or which no queue knows.
 _SECONDS_TO_COME_BACK = 20.0
-#: After that a run whose workers have all gone ends; a queue of batch jobs may take any time.
+#: Time after which a run without workers ends; a queue of batch jobs may take any time.
 _SECONDS_WITHOUT_WORKERS = 120.0
-#: The client hears of new workers late: so short a lack of them is not worth a message.
+#: Time without workers that is not reported, since the client hears of new workers late.
 _SECONDS_UNREPORTED = 5.0
 
 
 class WorkerSide(WorkerPlugin):
-    """Loads the parser when a worker starts, also when it is started again."""
+    """Loads the parser when a worker starts or restarts."""
 
     name = _PLUGIN
 
@@ -47,16 +47,16 @@ class WorkerSide(WorkerPlugin):
         self._writer: Writer | None = None
 
     async def setup(self, worker: Any) -> None:
-        """Load in a thread, so that the worker stays in touch with its scheduler meanwhile."""
+        """Load the parser in a thread, so that the worker still answers its scheduler."""
         with contextlib.suppress(ValueError):
-            # Ctrl-C in a terminal reaches every process of it; the driver decides what it means
+            # Ctrl-C in a terminal reaches every process; only the driver handles it
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._writer = Writer(Path(self.worker_setup.folder))
         threading.Thread(target=_beat, args=(self._writer,), daemon=True).start()
         self.pipeline = await asyncio.to_thread(self.worker_setup.pipeline)
 
     def teardown(self, worker: Any) -> None:
-        """Remove the writer's mark."""
+        """Remove the mark of the writer."""
         if self._writer is not None:
             self._writer.close()
 
@@ -74,15 +74,15 @@ def _parse(work: Work) -> Done:
 
 
 class DaskWorkers:
-    """Shards on Dask workers (a :class:`attree.bulk.driver.Workers`)."""
+    """Parses shards on Dask workers (a :class:`attree.bulk.driver.Workers`)."""
 
     def __init__(self, client: Client, cluster: Cluster, running: Any) -> None:
         self._client, self._cluster, self._running = client, cluster, running
-        # its futures have their results with them: that of a worker which dies before it is read
-        # is made again meanwhile, and does not hold up what looks after the workers
+        # its futures carry their results: if a worker dies before its result is read, the result is
+        # computed again without blocking the checks on the workers
         self._executor = client.get_executor(pure=False)
         self._seen: set[Any] = set()
-        self._away: dict[Any, float] = {}  # since when
+        self._away: dict[Any, float] = {}  # worker → when it was missed
         self._alone_since: float | None = None
         self._reported_alone = False
         self._checked = 0.0
@@ -91,7 +91,7 @@ class DaskWorkers:
 
     @property
     def slots(self) -> int:
-        """Shards in flight: a few per worker, one more so that none waits for its next."""
+        """The number of shards in flight: a few for each worker, and one more in reserve."""
         return max(1, len(self._names)) * IN_FLIGHT + 1
 
     def submit(self, work: Work) -> Any:
@@ -99,13 +99,13 @@ class DaskWorkers:
         return self._executor.submit(_parse, work)
 
     def lost(self, error: BaseException) -> str | None:
-        """Return a reason if the scheduler has gone."""
+        """Return a reason if the scheduler is lost."""
         if isinstance(error, CancelledError) or self._client.status != "running":
             return _LOST
         return None
 
     def check(self) -> None:
-        """Notice workers that have gone, and ask for others where they are ours to ask for."""
+        """Notice lost workers, and replace them if the cluster lets this run do so."""
         now = time.monotonic()
         if now - self._checked < 1.0:
             return
@@ -126,7 +126,7 @@ class DaskWorkers:
             self._reported_alone = True
             say("attree: waiting for workers")
         elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
-            fix = "start some, then run the same command again"
+            fix = "start workers, then run the same command again"
             raise AttreeError("no-workers", "no Dask worker is left", fix=fix)
 
     def _look(self) -> None:
@@ -135,7 +135,7 @@ class DaskWorkers:
         self._seen |= self._names
 
     def _replace(self, now: float) -> None:
-        """Ask again for jobs that have gone: a queue does not, and ``scale`` alone counts them."""
+        """Ask again for lost jobs: a queue does not replace them, and ``scale`` counts them."""
         away = set(self._running.worker_spec) - self._names
         self._away = {name: self._away.get(name, now) for name in away}
         late = {n for n, since in self._away.items() if now - since > _SECONDS_TO_COME_BACK}
@@ -156,8 +156,8 @@ def dask_workers(place: Place, setup: WorkerSetup, count: int) -> Iterator[DaskW
         gpus=gpus(setup.device),
         folder=Path(setup.folder),
         dashboard=None if place.dashboard == "none" else place.dashboard,
-        options=place.of_cluster,
-        allowed_failures=0,  # the driver counts them, and tries a shard again alone at last
+        options=place.cluster_options,
+        allowed_failures=0,  # the driver counts failures, and makes the last try alone
     )
     with connected(place.cluster or "local", wanted) as (client, cluster, running):
         client.register_plugin(WorkerSide(setup))

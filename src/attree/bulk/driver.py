@@ -1,4 +1,4 @@
-"""The driver: shards out to workers, results in, until everything is done or a user stops it."""
+"""Hand shards out to workers and collect results until all are done or a user stops the run."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from attree.bulk.manifest import Manifest, Shard, payloads
 from attree.bulk.output import Statistics
 from attree.bulk.pipeline import Done, LinesOfFile, Work
 
-#: Times that a shard is tried before it counts as failed.
+#: How often a shard is tried before it counts as failed.
 ATTEMPTS = 3
 
-#: What to do when a run ends too early.
+#: The fix that an error names when a run ends too early.
 RUN_AGAIN = "finished shards are kept: run the same command again to continue"
 
 _SECONDS_BETWEEN_NOTES = 5.0
 _SECONDS_TO_END = 10.0
-#: After Ctrl-C; a shard that is not written by then is parsed by the next run.
+#: Time for shards in flight after Ctrl-C; a shard that is not written then is left to the next run.
 _SECONDS_TO_FINISH = 8.0
 
 
 class Workers(Protocol):
-    """Where shards are parsed: this process, or Dask workers."""
+    """Where shards are parsed: this process or Dask workers."""
 
     @property
     def slots(self) -> int:
-        """Shards that can be in flight at once."""
+        """The number of shards that can be in flight at once."""
 
     def submit(self, work: Work) -> Any:
         """Start a shard; return a future with ``result()`` and ``add_done_callback()``."""
 
     def lost(self, error: BaseException) -> str | None:
-        """Return why no worker can go on, if ``error`` means that."""
+        """Return the reason if ``error`` means that no worker can go on, else None."""
 
     def check(self) -> None:
-        """Look after the workers; called every second or so."""
+        """Check on the workers; called about every second."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run did.
+    """The result of a run.
 
     Attributes:
-        statistics: of the shards written by this run.
-        seconds: from the first shard handed out to the last one written.
-        encoder_seconds: spent in the encoder, all workers together.
-        failed_shards: shard → why it could not be parsed.
+        statistics: statistics of the shards written by this run.
+        seconds: time from the first shard handed out to the last one written.
+        encoder_seconds: time in the encoder, summed over workers.
+        failed_shards: shard number → reason.
         stopped: whether a user asked to stop early.
     """
 
@@ -72,20 +72,20 @@ class Outcome:
 
 
 class Stop:
-    """Ctrl-C once asks for an orderly end within seconds, twice ends at once."""
+    """Handles Ctrl-C: the first asks for an orderly end within seconds, the second ends at once."""
 
     def __init__(self) -> None:
         self.asked = False
 
     @contextmanager
     def listening(self, at_once: Callable[[], None]) -> Iterator[None]:
-        """Handle SIGINT in the block; ``at_once`` is called at the second one, then exit 130."""
+        """Handle SIGINT in the block; the second one calls ``at_once``, which exits with 130."""
 
         def handle(number: int, frame: Any) -> None:
             if self.asked:
                 at_once()
             self.asked = True
-            # what is in flight may take long: then it is left to the next run
+            # shards in flight that take too long are left to the next run
             late = threading.Timer(_SECONDS_TO_FINISH, at_once)
             late.daemon = True
             late.start()
@@ -104,7 +104,7 @@ class Stop:
 
 
 class Driver:
-    """Hands out the shards of a manifest that are not whole yet."""
+    """Hands out the unfinished shards of a manifest."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Driver:
         self._began = self._noted = time.monotonic()
 
     def run(self) -> Outcome:
-        """Parse what is missing.
+        """Parse the unfinished shards.
 
         Raises:
             AttreeError: the input has changed, the disk is full, or the workers are lost.
@@ -137,7 +137,7 @@ class Driver:
         self._note(force=True)
         try:
             for attempt in range(ATTEMPTS):
-                # the last time alone: others must not suffer from it any more, nor be blamed for it
+                # the last try is alone: a bad shard can harm no other shard then
                 self._hand_out(missing, alone=attempt == ATTEMPTS - 1)
                 missing = sorted(self._again, key=lambda shard: shard.number)
                 self._again = []
@@ -165,7 +165,7 @@ class Driver:
             self._collect()
 
     def _drain(self) -> None:
-        """Give the shards in flight a moment, so that none is interrupted while it is written."""
+        """Wait a moment for the shards in flight, so that none is interrupted while written."""
         until = time.monotonic() + _SECONDS_TO_END
         with contextlib.suppress(queue.Empty):
             while self._in_flight:
@@ -173,7 +173,7 @@ class Driver:
                 self._in_flight -= 1
 
     def _collect(self) -> None:
-        """Wait a moment for a shard to end, and note how it did."""
+        """Wait a moment for a shard to end, and record its result."""
         self._workers.check()
         check_there(self._folder)
         self._note()
@@ -223,14 +223,14 @@ class Driver:
             "shards_in_flight": self._in_flight,
             "shards_failed": len(self._again) + len(self._outcome.failed_shards),
         }
-        # a full disk, and a folder that was removed, are noticed where it matters
+        # a full disk or a removed folder is reported elsewhere
         with contextlib.suppress(OSError, AttreeError):
             note(self._folder, PROGRESS, progress)
 
 
 def _reason(error: BaseException) -> str:
     name = type(error).__name__
-    if name == "KilledWorker":  # Dask's, which is not imported where it is not used
+    if name == "KilledWorker":  # a class of Dask, which is imported only if used
         return "its worker died, perhaps for want of memory"
     return (str(error).strip().splitlines() or [name])[0]
 
@@ -245,7 +245,7 @@ def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
 
 
 def gpus(device: str | None) -> int:
-    """Return the number of GPUs that workers may be given."""
+    """Return the number of GPUs that workers may use."""
     if device is not None and not device.startswith("cuda"):
         return 0
     import torch

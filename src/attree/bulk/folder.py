@@ -1,4 +1,4 @@
-"""The output folder of a corpus: who may write to it, what is in it, how far a run is."""
+"""Lock the output folder of a corpus, check its content, and report the progress of its run."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ FAILED_SHARDS = "failed.json"
 
 _FIX = "name a new folder with --output"
 _WRITERS = ".writers"
-#: What a run makes before its manifest, and what one that was killed may have left then.
+#: Files that a run makes before its manifest, and that a killed run may leave.
 _OURS_BEFORE = re.compile(r"\.lock|\.writers|logs|\.attree-\w+|\..*\.part")
-#: The name of a file of ours that is being written (:func:`attree.base.files.whole_file`).
+#: The name of a file that a run is writing (:func:`attree.base.files.whole_file`).
 _OUR_PART = re.compile(
     r"\.(shard-\d+\.\w+|(manifest|summary|progress|failed)\.json)\..+-\d+-[0-9a-z]+\.part"
 )
-#: After that a writer on another machine counts as dead, if its lock is free.
+#: Time after which a writer on another machine counts as dead, if its lock is free.
 _SECONDS_WITHOUT_HEARTBEAT = 60.0
-#: Between heartbeats of a writer.
+#: Time between heartbeats of a writer.
 SECONDS_BETWEEN_HEARTBEATS = 15.0
 
 
 @contextlib.contextmanager
 def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
-    """Be the only run on ``folder``, once the writers that a killed run left have ended.
+    """Hold ``folder`` for this run alone, once the writers of a killed run have ended.
 
     Args:
-        folder: of the output.
+        folder: the output folder.
         wait: seconds to wait for these writers.
-        unlock: do not wait: the user is sure that nothing writes any more.
+        unlock: whether not to wait, since the user is sure that nothing writes any more.
 
     Raises:
-        AttreeError: another run, or a writer of one, is still at work; the message names it.
+        AttreeError: another run or one of its writers is still at work; the message names it.
     """
     check_output(folder)
     with lock(folder / ".lock", what=f"the corpus in {folder}"):
         until = time.monotonic() + wait
-        said = False
+        announced = False
         while left := [] if unlock else _left_writers(folder):
             if time.monotonic() > until:
-                problem = f"{_named(left)} of an earlier run may still be writing"
+                problem = f"{_name_writers(left)} of an earlier run may still be writing"
                 fix = "end it and run again, or pass --unlock if you are sure that run is dead"
                 raise AttreeError("still-writing", problem, file=folder, fix=fix)
-            if not said:
-                say(f"attree: waiting for {_named(left)} of an earlier run to end")
-                said = True
+            if not announced:
+                say(f"attree: waiting for {_name_writers(left)} of an earlier run to end")
+                announced = True
             time.sleep(0.2)
         _clear(folder, sparing=())
         try:
@@ -69,18 +69,18 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
 
 
 def check_output(folder: Path) -> None:
-    """Refuse a folder that is not attree's: it must be absent, empty, or begun by a run.
+    """Refuse a folder that is neither absent, nor empty, nor begun by a run.
 
     Raises:
-        AttreeError: it is a file or a dangling link, has links in it where attree writes, or holds
-            something and no manifest of a corpus.
+        AttreeError: it is a file or a dangling link, has links where attree writes, or holds files
+            but no manifest of a corpus.
     """
     if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
         raise AttreeError("not-a-folder", "the output is not a folder", file=folder, fix=_FIX)
     entries = [*folder.iterdir()] if folder.is_dir() else []
     entries = [entry for entry in entries if not _OURS_BEFORE.fullmatch(entry.name)]
     if entries and not (folder / MANIFEST).is_file():
-        problem = f"this folder holds something else (such as {entries[0].name})"
+        problem = f"this folder holds other files (such as {entries[0].name})"
         raise AttreeError("foreign-folder", problem, file=folder, fix=_FIX)
     for entry in entries:
         if entry.is_symlink() and (entry.is_dir() or entry.name.endswith(".json")):
@@ -89,42 +89,42 @@ def check_output(folder: Path) -> None:
 
 
 def _clear(folder: Path, *, sparing: Sequence[str]) -> None:
-    """Remove what killed writers left: their marks, and files that are not whole."""
+    """Remove the marks and incomplete files of killed writers."""
     for mark in (folder / _WRITERS).glob("*"):
         if mark.stem not in sparing:
             mark.unlink(missing_ok=True)
     parts = [*folder.glob(".*.part"), *folder.glob("*/.*.part")]
     for part in parts:
-        ours = _OUR_PART.fullmatch(part.name)
-        if ours and not any(f".{writer}-" in part.name for writer in sparing):
+        match = _OUR_PART.fullmatch(part.name)
+        if match and not any(f".{writer}-" in part.name for writer in sparing):
             part.unlink(missing_ok=True)
 
 
-def _named(writers: Sequence[str]) -> str:
-    each = (writer.rpartition("-") for writer in writers)
-    return " and ".join(f"process {number} on {host}" for host, _, number in each)
+def _name_writers(writers: Sequence[str]) -> str:
+    names = (writer.rpartition("-") for writer in writers)
+    return " and ".join(f"process {number} on {host}" for host, _, number in names)
 
 
 def _left_writers(folder: Path) -> list[str]:
     """Return the ``host-process`` of every writer that may still be at work."""
-    found = []
+    left = []
     for mark in sorted((folder / _WRITERS).glob("*.lock")):
         try:
             with mark.open("r+b") as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            here = mark.name.rsplit("-", 1)[0] == socket.gethostname()
-            if here or _age(mark) > _SECONDS_WITHOUT_HEARTBEAT:
+            is_local = mark.name.rsplit("-", 1)[0] == socket.gethostname()
+            if is_local or _age(mark) > _SECONDS_WITHOUT_HEARTBEAT:
                 continue
         except BlockingIOError:
             pass
         except FileNotFoundError:
             continue
-        found.append(mark.stem)
-    return found
+        left.append(mark.stem)
+    return left
 
 
 def _age(mark: Path) -> float:
-    """Seconds since the mark was touched, by the clock of the disk that it lies on."""
+    """Return the seconds since the mark was touched, by the clock of its disk."""
     now = mark.with_name(f".now-{os.getpid()}")
     now.touch()
     try:
@@ -134,10 +134,10 @@ def _age(mark: Path) -> float:
 
 
 class Writer:
-    """Marks this process as one that writes to ``folder``, until it ends, however it ends.
+    """Marks this process as a writer of ``folder`` until it ends, even if it is killed.
 
-    The operating system releases the mark's lock; :meth:`beat` is for other machines, where
-    locks may not reach.
+    The operating system releases the lock of the mark; :meth:`beat` is for other machines, which
+    may not see locks.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -147,8 +147,8 @@ class Writer:
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def beat(self) -> None:
-        """Give a heartbeat."""
-        with contextlib.suppress(OSError, ValueError):  # gone, or closed
+        """Touch the mark, as a heartbeat."""
+        with contextlib.suppress(OSError, ValueError):  # removed, or closed
             os.utime(self._handle.fileno())
 
     def close(self) -> None:
@@ -158,13 +158,13 @@ class Writer:
 
 
 def whole_shards(folder: Path) -> set[int]:
-    """Return the numbers of the shards that are written."""
+    """Return the numbers of the complete shards."""
     names = (path.stem for path in (folder / "trees").glob("shard-*.parquet"))
     return {int(name.removeprefix("shard-")) for name in names}
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an output folder, or fail if it is none."""
+    """Read the manifest of an output folder; refuse a folder without one."""
     if not (folder / MANIFEST).is_file():
         problem = "this folder holds no run of `attree parse`"
         raise AttreeError("no-run", problem, file=folder, fix="name another folder")
@@ -172,11 +172,11 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def status(folder: Path) -> dict[str, Any]:
-    """Describe a run that is going on, was interrupted, or has ended.
+    """Describe a run that is running, stopped or complete.
 
     Returns:
-        ``state`` (running, stopped or complete), numbers of shards and lines, whole and in all, the
-        failed shards, and the last progress that the run noted.
+        ``state``, the numbers of shards and lines, complete and in total, the failed shards, and
+        the last progress and summary that the run wrote.
     """
     manifest = read_manifest(folder)
     whole = whole_shards(folder)
@@ -188,9 +188,9 @@ def status(folder: Path) -> dict[str, Any]:
         "shards_whole": len(whole),
         "lines": manifest.lines,
         "lines_whole": sum(s.lines for s in manifest.shards if s.number in whole),
-        "failed": _optional(folder / FAILED_SHARDS) or {},
-        "progress": _optional(folder / PROGRESS),
-        "summary": _optional(folder / SUMMARY),
+        "failed": _read_optional(folder / FAILED_SHARDS) or {},
+        "progress": _read_optional(folder / PROGRESS),
+        "summary": _read_optional(folder / SUMMARY),
     }
 
 
@@ -203,7 +203,7 @@ def _is_running(folder: Path) -> bool:
     return False
 
 
-def _optional(path: Path) -> Any:
+def _read_optional(path: Path) -> Any:
     return read_json(path) if path.is_file() else None
 
 
@@ -211,17 +211,17 @@ def note(folder: Path, name: str, value: Any) -> None:
     """Write a small JSON file of the run, such as its progress.
 
     Raises:
-        AttreeError: the folder was removed meanwhile.
+        AttreeError: the folder was removed during the run.
     """
     check_there(folder)
     write_json(folder / name, value)
 
 
 def check_there(folder: Path) -> None:
-    """Refuse to go on in a folder that somebody removes: a new one would hold a part of the trees.
+    """Refuse to go on in a removed folder: a new one would hold only some of the trees.
 
     Raises:
-        AttreeError: the run's manifest is gone.
+        AttreeError: the manifest of the run is gone.
     """
     if not (folder / MANIFEST).is_file():
         problem = "this folder was removed while a run wrote to it"

@@ -1,8 +1,7 @@
-"""The manifest: an input cut once into shards, then frozen.
+"""Cut an input into shards, and keep them in a manifest that never changes.
 
-A shard is a run of input lines, of one file or of several small ones, with a hash of the bytes it
-was cut from. Whoever reads a shard again checks the hash, so a shard is made of what the manifest
-says or not at all.
+A shard is a run of input lines, of one file or of several small ones, with a hash of its bytes.
+Every later read checks the hash, so that a changed input is never parsed.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from attree.base.files import described, read_json, write_text
 from attree.raw_text.inputs import InputFile, Reader, open_input
 
 _VERSION = 1
-#: A shard ends early at this many bytes: what is held in memory has a bound.
+#: A shard ends early at this many bytes, to bound memory.
 _SHARD_BYTES = 1 << 25
 
 
-#: Of the bytes of a shard.
+#: The hash of a shard's bytes.
 _hash = functools.partial(hashlib.blake2b, digest_size=16)
 
 
@@ -49,13 +48,13 @@ class Shard:
 
     @property
     def lines(self) -> int:
-        """Input lines of the shard."""
+        """The number of input lines."""
         return sum(part.lines for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The form of the file: a shard is its hash and its parts."""
+    """The form of the file: a shard is a list of its hash and its parts."""
 
     settings: dict[str, Any]
     files: list[InputFile]
@@ -64,13 +63,13 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one output folder is made from.
+    """The input, settings and shards of an output folder.
 
     Attributes:
-        settings: everything that the output depends on besides the input: the parser with its
+        settings: everything besides the input that decides the output: the parser with its
             encoder, the tokeniser, the code. A run with other settings is refused.
-        files: the input.
-        shards: in input order.
+        files: the input files.
+        shards: the shards in input order.
     """
 
     settings: Mapping[str, Any]
@@ -79,11 +78,11 @@ class Manifest:
 
     @property
     def lines(self) -> int:
-        """Input lines in all."""
+        """The number of input lines."""
         return sum(shard.lines for shard in self.shards)
 
     def write(self, path: Path) -> None:
-        """Write the manifest as JSON, one shard a line."""
+        """Write the manifest as JSON, with a line for each shard."""
         head = {
             "version": _VERSION,
             "settings": self.settings,
@@ -100,14 +99,14 @@ class Manifest:
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """Read a manifest that :meth:`write` wrote."""
-        found, fix = read_json(path, what="corpus manifest"), "use a new folder"
-        if not isinstance(found, dict) or found.get("version") != _VERSION:
+        data, fix = read_json(path, what="corpus manifest"), "use a new folder"
+        if not isinstance(data, dict) or data.get("version") != _VERSION:
             problem = "this manifest is of another version of attree"
             raise AttreeError("other-version", problem, file=path, fix=fix)
-        written = described(found, _Written, file=path, what="corpus manifest", fix=fix)
+        written = described(data, _Written, file=path, what="corpus manifest", fix=fix)
         shards = (
             Shard(number, tuple(ManifestPart(*part) for part in parts), hashed)
-            for number, (hashed, *parts) in enumerate(found["shards"])
+            for number, (hashed, *parts) in enumerate(data["shards"])
         )
         return cls(written.settings, tuple(written.files), tuple(shards))
 
@@ -123,11 +122,11 @@ def cut(
     """Cut an input into shards of ``shard_lines`` lines, reading it once.
 
     Args:
-        files: in order.
-        shard_lines: lines of a shard, fewer where they are very long.
-        column: of JSON Lines and Parquet.
-        limit: stop after this many lines.
-        advance: told how many lines have been cut.
+        files: the input files in order.
+        shard_lines: lines of a shard; fewer if they are very long.
+        column: field of JSON Lines, column of Parquet.
+        limit: the most lines to read.
+        advance: called with the number of lines just cut.
 
     Raises:
         AttreeError: a file is damaged, or changed while it was read.
@@ -166,12 +165,12 @@ def cut(
 
 
 def _check_unchanged(file: InputFile) -> None:
-    """Refuse a file whose size or time are other than noted."""
+    """Refuse a file whose size or time differs from the recorded one."""
     try:
         now = Path(file.path).stat()
     except OSError:
         raise AttreeError(
-            "input-gone", "this input has gone", file=file.path, fix="put it back"
+            "input-gone", "this input is gone", file=file.path, fix="put it back"
         ) from None
     if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
         problem = "this input changed while it was read"
@@ -182,18 +181,18 @@ def _check_unchanged(file: InputFile) -> None:
 def payloads(
     manifest: Manifest, wanted: Iterable[Shard], *, column: str
 ) -> Iterator[tuple[Shard, list[bytes]]]:
-    """Read shards in ascending order, each as one payload a part.
+    """Yield shards in ascending order, each with the bytes of its parts.
 
-    A file that cannot be sought in is read through once, whatever is skipped.
+    A file without random access is read through once.
 
     Raises:
-        AttreeError: a file is damaged, or its lines are no longer those that were cut.
+        AttreeError: a file is damaged, or its lines have changed since they were cut.
     """
     with ExitStack() as stack:
         open_file = -1
         reader: Reader | None = None
         for shard in wanted:
-            found: list[bytes] = []
+            parts: list[bytes] = []
             hashed = _hash()
             for part in shard.parts:
                 if part.file != open_file:
@@ -205,33 +204,33 @@ def payloads(
                 reader.seek(part.offset)
                 payload, _ = reader.take(part.lines)
                 hashed.update(payload)
-                found.append(payload)
+                parts.append(payload)
             if hashed.hexdigest() != shard.hash:
                 first = shard.parts[0]
                 raise input_changed(manifest.files[first.file].path, first.first)
-            yield shard, found
+            yield shard, parts
 
 
 def input_changed(file: str, line: int | None = None) -> AttreeError:
-    """Return the error of an input that is no longer what was cut."""
+    """Return the error for an input that has changed since it was cut."""
     problem = "this input has changed since it was cut into shards"
     fix = "parse it into a new output folder"
     return AttreeError("input-changed", problem, file=file, line=line, fix=fix)
 
 
 def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
-    """Refuse to go on with a folder that was begun with other settings or another input.
+    """Refuse a folder that was begun with other settings or another input.
 
-    ``new`` need not be cut: of a file whose size and time are as they were, the content is taken
-    to be as it was, until its shards are read and their hashes checked.
+    ``new`` need not have shards: a file of the same size and time is taken to be unchanged until
+    its shards are read and their hashes checked.
     """
     for key in sorted(set(old.settings) | set(new.settings)):
         before, now = old.settings.get(key), new.settings.get(key)
         if before != now:
             problem = f"the run in this folder has another setting: {_difference(key, before, now)}"
-            fix = "repeat its settings, pass --restart to replace its trees, or name another"
+            fix = "repeat its settings, pass --restart to replace its trees, or name a new folder"
             raise AttreeError("other-settings", problem, file=folder, fix=fix)
-    names = [[file.name for file in one.files] for one in (old, new)]
+    names = [[file.name for file in manifest.files] for manifest in (old, new)]
     if names[0] != names[1]:
         differing = sorted(set(names[0]) ^ set(names[1])) or names[1]
         problem = f"the run in this folder has other input files (such as {differing[0]})"

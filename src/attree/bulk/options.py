@@ -1,4 +1,4 @@
-"""What ``attree parse`` is asked for: how rows are made and written, and where."""
+"""Options of ``attree parse``: how rows are made and written, and where the work is done."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OutputOptions:
 
     @property
     def beside(self) -> list[str]:
-        """What is written beside Parquet, which always is."""
+        """The formats that are written beside Parquet."""
         return sorted({*self.formats} - {PARQUET})
 
     def describe(self) -> dict[str, Any]:
@@ -81,8 +81,8 @@ class RowSettings:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON, for a manifest."""
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "output"}
-        return {**own, **self.output.describe()}
+        settings = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "output"}
+        return {**settings, **self.output.describe()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +110,22 @@ class Place:
 
     @property
     def cluster(self) -> str | None:
-        """A key of :data:`attree.base.cluster.CLUSTERS`, or None for what one machine needs."""
+        """The key of :data:`attree.base.cluster.CLUSTERS`, or None for this machine."""
         return "slurm" if self.slurm else "address" if self.scheduler else None
 
     @property
-    def of_cluster(self) -> Mapping[str, Any]:
-        """Options of that cluster: Slurm's queue, or the address of a scheduler."""
+    def cluster_options(self) -> Mapping[str, Any]:
+        """The options of the cluster: those of Slurm jobs, or the address of a scheduler."""
         if self.slurm:
             from attree.base.cluster import Slurm
 
             return Slurm.parse(self.slurm)
         if self.scheduler is None:
             return {}
-        named = ("tls_ca_file", self.tls_ca), ("tls_client_cert", self.tls_cert)
-        files = dict((*named, ("tls_client_key", self.tls_key)))
-        given = {name: str(path) for name, path in files.items() if path}
-        return {"address": self.scheduler, **given}
+        pairs = ("tls_ca_file", self.tls_ca), ("tls_client_cert", self.tls_cert)
+        files = dict((*pairs, ("tls_client_key", self.tls_key)))
+        named = {name: str(path) for name, path in files.items() if path}
+        return {"address": self.scheduler, **named}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""What bulk parsing writes: Parquet shards with their statistics inside, and brackets on request.
+"""Write and read the output of bulk parsing: Parquet shards with statistics, and brackets.
 
-``words`` is one string with single spaces between words, and a span is a start and a length: both
-compress better than lists of words and ends do, so that trees take less than half as much again
-as the compressed words. :func:`read_trees` gives words and half-open spans back.
+``words`` is one string with single spaces between words, and a span is a start and a length. Both
+compress better than lists of words and ends; trees then add less than half the size of the
+compressed words. :func:`read_trees` returns lists of words and half-open spans.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from attree.trees.trees import Trees
 _METADATA_KEY = b"attree"
 
 
-#: Malformed lines whose reasons are kept.
+#: The most malformed lines whose reasons are kept.
 REASONS = 5
-#: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
+#: Columns with a dictionary; it would only enlarge the others, which zstd compresses.
 _DICTIONARY = ["file", "status", "labels.list.element", "tags.list.element"]
-#: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
-#: of a millisecond a sentence; those of a GPU are large, and it would have to wait.
+#: Levels of zstd. A high level makes small shards, as a CPU writes them, a tenth smaller for 0.2 ms
+#: a sentence; shards of a GPU are large, and it would have to wait.
 _LARGE, _LEVEL, _LEVEL_OF_LARGE = 5000, 15, 5
 
 
@@ -42,14 +42,13 @@ def _list(item: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", item, nullable=False))
 
 
-#: One row a sentence, in input order; a line without a sentence has one row too. ``line`` is
-#: 1-based, ``sentence`` counts the sentences of a line from 0. ``words`` has single spaces between
-#: words. The spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths``
-#: words long. Trees of a parser with labels have one-word phrases too, and a further column, the
-#: ``labels`` of the spans; where it tags words, another one, their ``tags``. Words and spans are
-#: empty unless ``status`` is ``ok``, or ``too_long`` with a right-branching tree in place of one.
-#: ``score`` is the mean split score of the tree, null
-#: where there is nothing to split. ``id`` is that of a line of JSON, null where it has none.
+#: A row for each sentence, in input order, and one for a line without sentences. ``line`` is
+#: 1-based; ``sentence`` counts from 0 within a line. ``words`` has single spaces between words. The
+#: spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths`` words long.
+#: A parser with labels adds one-word phrases and a column ``labels`` of the spans, and one that
+#: tags words a column ``tags``. Words and spans are empty unless ``status`` is ``ok``, or
+#: ``too_long`` with a right-branching tree. ``score`` is the mean split score of the tree, null if
+#: there is nothing to split. ``id`` is the id of a line of JSON, or null.
 TREES = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -65,8 +64,8 @@ TREES = pa.schema(
 )
 _LABELS = pa.field("labels", _list(pa.string()), nullable=False)
 _TAGS = pa.field("tags", _list(pa.string()), nullable=False)
-#: On request: the probability of each span under the parser's distribution over trees, null of a
-#: tree that it did not make.
+#: On request: the probability of each span under the parser's distribution over trees; null for a
+#: tree that the parser did not make.
 _MARGINALS = pa.field("marginals", _list(pa.float32()), nullable=True)
 
 
@@ -75,10 +74,10 @@ class Rows:
     """The rows of one shard.
 
     Attributes:
-        file, line, sentence, status: one a row.
-        words: of each row.
-        trees: of each row, with the scores of their spans.
-        id: of each row's line, where lines have one.
+        file, line, sentence, status: a value for each row.
+        words: words of each row.
+        trees: tree of each row, with the scores of its spans.
+        id: id of each row's line, if lines have ids.
     """
 
     file: list[str]
@@ -90,15 +89,15 @@ class Rows:
     id: list[str | None] | None = None
 
     def table(self, *, marginals: bool = False) -> pa.Table:
-        """Return the rows as an Arrow table, with the marginals of spans if they are wanted."""
+        """Return the rows as an Arrow table, with a column of marginals if asked for."""
         trees, scores = self.trees, self.trees.mean_scores()
         columns = [
             pa.array(self.file),
             pa.array(self.line, pa.int64()),
             pa.array(self.sentence, pa.int32()),
             pa.array([" ".join(words) for words in self.words]),
-            self._of_spans(trees.starts, pa.int16()),
-            self._of_spans(trees.ends - trees.starts, pa.int16()),
+            self._span_lists(trees.starts, pa.int16()),
+            self._span_lists(trees.ends - trees.starts, pa.int16()),
             pa.array(self.status),
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
             pa.array(self.id or [None] * len(self.line), pa.string()),
@@ -106,29 +105,29 @@ class Rows:
         schema, (labels, tags) = TREES, named_arrays(trees)
         if labels is not None:
             schema = schema.append(_LABELS)
-            columns.append(self._of_spans(labels, pa.string()))
+            columns.append(self._span_lists(labels, pa.string()))
         if tags is not None:
             schema = schema.append(_TAGS)
             words = pa.array(trees.word_offsets, pa.int32())
             columns.append(pa.ListArray.from_arrays(words, tags, type=_list(pa.string())))
         if marginals:
             schema = schema.append(_MARGINALS)
-            columns.append(self._of_spans(trees.marginals, pa.float32(), of_parser=True))
+            columns.append(self._span_lists(trees.marginals, pa.float32(), of_parser=True))
         return pa.Table.from_arrays(columns, schema=schema)
 
-    def _of_spans(self, values: Any, kind: pa.DataType, *, of_parser: bool = False) -> pa.Array:
-        """Return a list for each row; null of trees that are not the parser's own, if so asked."""
+    def _span_lists(self, values: Any, kind: pa.DataType, *, of_parser: bool = False) -> pa.Array:
+        """Return a list for each row; with ``of_parser``, null for fallback and empty trees."""
         offsets = pa.array(self.trees.offsets.astype(np.int32))
-        own = pa.array([one != OK for one in self.status]) if of_parser else None
-        return pa.ListArray.from_arrays(offsets, pa.array(values, kind), type=_list(kind), mask=own)
+        mask = pa.array([status != OK for status in self.status]) if of_parser else None
+        return pa.ListArray.from_arrays(offsets, pa.array(values, kind), _list(kind), mask=mask)
 
 
 @dataclass(slots=True)
 class Statistics:
-    """What a shard holds; adds up. The same for the same input, so that shards compare by bytes.
+    """Counts of a shard, which can be added; they depend only on the input.
 
     Attributes:
-        malformed: why lines are malformed, for the first of them.
+        malformed: reasons of the first malformed lines.
     """
 
     lines: int = 0
@@ -141,24 +140,24 @@ class Statistics:
 
     def __add__(self, other: Statistics) -> Statistics:
         """Return the sums."""
-        names = [one.name for one in fields(self)]
+        names = [f.name for f in fields(self)]
         total = Statistics(*(getattr(self, name) + getattr(other, name) for name in names))
         del total.malformed[REASONS:]
         return total
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers under their names, ``status`` as a plain mapping."""
-        numbers = {one.name: getattr(self, one.name) for one in fields(self)}
+        numbers = {f.name: getattr(self, f.name) for f in fields(self)}
         return {**numbers, "status": dict(sorted(self.status.items()))}
 
     @classmethod
-    def of(cls, found: dict[str, Any]) -> Statistics:
-        """Return what :meth:`as_dict` gave."""
-        return cls(**{**found, "status": Counter(found["status"])})
+    def of(cls, numbers: dict[str, Any]) -> Statistics:
+        """Build statistics from the result of :meth:`as_dict`."""
+        return cls(**{**numbers, "status": Counter(numbers["status"])})
 
 
 def shard_path(folder: Path, number: int) -> Path:
-    """Return where a shard's trees lie; the file is there only when the shard is whole."""
+    """Return the path of a shard's trees; the file exists only if the shard is complete."""
     return folder / "trees" / f"shard-{number:05d}.parquet"
 
 
@@ -167,7 +166,7 @@ def _format_path(folder: Path, name: str, number: int) -> Path:
 
 
 def make_folders(folder: Path, options: OutputOptions) -> None:
-    """Make the folders that shards are written to."""
+    """Make the folders of the shards."""
     make_folder(shard_path(folder, 0).parent)
     for name in options.beside:
         make_folder(_format_path(folder, name, 0).parent)
@@ -176,10 +175,10 @@ def make_folders(folder: Path, options: OutputOptions) -> None:
 def write_shard(
     folder: Path, number: int, rows: Rows, statistics: Statistics, options: OutputOptions
 ) -> None:
-    """Write a shard in every format; the Parquet file comes last and marks the shard as whole.
+    """Write a shard in every format; the Parquet file is last and marks the shard as complete.
 
     Raises:
-        FileNotFoundError: the folders of :func:`make_folders` are not there (any more).
+        FileNotFoundError: the folders of :func:`make_folders` do not exist.
     """
     for name in options.beside:
         write_text(_format_path(folder, name, number), FORMATS[name](rows), make=False)
@@ -198,26 +197,26 @@ def write_shard(
 
 
 def remove_shard(folder: Path, number: int) -> None:
-    """Remove what :func:`write_shard` wrote; first the file that marks the shard as whole."""
+    """Remove the files of a shard, first the one that marks it as complete."""
     shard_path(folder, number).unlink(missing_ok=True)
     for name in FORMATS:
         _format_path(folder, name, number).unlink(missing_ok=True)
 
 
 def shard_statistics(path: Path) -> Statistics:
-    """Read the statistics of a whole shard."""
+    """Read the statistics of a complete shard."""
     try:
         metadata = pq.read_schema(path).metadata or {}
         return Statistics.of(json.loads(metadata[_METADATA_KEY]))
     except (pa.ArrowInvalid, KeyError, OSError) as error:
-        raise _damaged(path, error) from None
+        raise _damage_error(path, error) from None
 
 
 def _brackets(rows: Rows) -> str:
     return "".join(f"{line}\n" for line in rows.trees.bracketed(rows.words))
 
 
-#: format → function that gives a shard's text; Parquet is always written
+#: Format → function that returns a shard's text; Parquet is always written.
 FORMATS: dict[str, Callable[[Rows], str]] = {BRACKETS: _brackets}
 
 
@@ -225,16 +224,16 @@ def _table(path: Path) -> pa.Table:
     try:
         table = pq.read_table(path, page_checksum_verification=True)
         names = set(table.schema.names)
-        # pages have checksums, the names of columns have none
+        # pages have checksums; column names have none
         others = {field.name for field in (_LABELS, _TAGS, _MARGINALS)}
         if not set(TREES.names) <= names <= {*TREES.names, *others}:
             raise ValueError(f"its columns are {', '.join(sorted(names))}")
         return table
     except (ValueError, pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from None
+        raise _damage_error(path, error) from None
 
 
-def _damaged(path: Path, error: Exception) -> AttreeError:
+def _damage_error(path: Path, error: Exception) -> AttreeError:
     reason = str(error).splitlines()[0]
     fix = "parse into a new output folder"
     return AttreeError("damaged-shard", f"this shard is damaged ({reason})", file=path, fix=fix)
@@ -243,15 +242,15 @@ def _damaged(path: Path, error: Exception) -> AttreeError:
 def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
-    Each has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``words`` and ``spans``, a
-    list of half-open word intervals ``(start, end)``; ``id``; ``labels`` and ``tags`` where the
-    parser has them; and ``marginals`` where they were asked for.
+    Each row has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``id``, ``words`` and
+    ``spans``, a list of half-open word intervals ``(start, end)``; ``labels`` and ``tags`` if the
+    parser has them; and ``marginals`` if they were asked for.
     """
     for path in _shards(folder):
         try:
             rows = _table(path).to_pylist()
         except UnicodeDecodeError as error:
-            raise _damaged(path, error) from None
+            raise _damage_error(path, error) from None
         for row in rows:
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
@@ -260,7 +259,7 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_shards(folder: Path) -> Iterator[tuple[pa.Table, Trees]]:
-    """Yield each shard of an output folder, a table, with the trees of its rows.
+    """Yield the table of each shard of an output folder, and the trees of its rows.
 
     Raises:
         AttreeError: a damaged shard.
@@ -278,5 +277,5 @@ def is_output(folder: Path) -> bool:
 
 
 def _shards(folder: Path) -> list[Path]:
-    found = [*(folder / "trees").glob("shard-*.parquet")] or folder.glob("shard-*.parquet")
-    return sorted(found, key=lambda path: int(path.stem[6:]))
+    paths = [*(folder / "trees").glob("shard-*.parquet")] or folder.glob("shard-*.parquet")
+    return sorted(paths, key=lambda path: int(path.stem[6:]))

@@ -1,10 +1,9 @@
-"""The fused path: payload → rows → encoder → tree, in memory, with the steps overlapping.
+"""Parse shards in memory by three threads with short queues between them.
 
-Three threads, with short queues between: one reads lines, tokenises and makes batches; one runs
-the encoder; one decodes, puts rows back in input order and writes the shard. The encoder's thread
-is the only one that is busy all the time; what the others do is compiled code that releases the
-interpreter's lock, or small. Batches never cross shards, so a shard comes out the same whatever is
-parsed before it, and wherever.
+One thread reads lines, tokenises and makes batches; one runs the encoder; one decodes, puts rows
+back in input order and writes the shard. Only the encoder's thread is always busy; the work of the
+others is small, or compiled code that releases the interpreter's lock. Batches never cross shards,
+so that a shard does not depend on the shards before it or on its worker.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from attree.raw_text.words import Line, Tokeniser, tokeniser
 from attree.trees.constraints import Constraints
 from attree.trees.trees import Trees
 
-#: Shards that a pipeline has in flight, so that none of its threads has to wait.
+#: The number of shards that a pipeline has in flight, so that no thread has to wait.
 IN_FLIGHT = 3
 _BATCHES_WAITING = 4
-#: Words of the longest sentence that has a tree: spans are written in 16 bits.
+#: Words of the longest sentence that gets a tree, since spans are written in 16 bits.
 _LONGEST = 30_000
 
 
@@ -46,10 +45,10 @@ class LinesOfFile:
     """One part of a shard's payload: lines of one file.
 
     Attributes:
-        file: its name in the output.
+        file: the file's name in the output.
         kind: a key of :data:`attree.raw_text.lines.PARSERS`.
-        first: 1-based line number of the first line.
-        payload: the lines.
+        first: 1-based number of the first line.
+        payload: bytes of the lines.
     """
 
     file: str
@@ -60,7 +59,7 @@ class LinesOfFile:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One shard to parse."""
+    """A shard to parse."""
 
     number: int
     sources: tuple[LinesOfFile, ...]
@@ -68,7 +67,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What parsing a shard gave, and the seconds that the encoder took for it."""
+    """The statistics of a parsed shard, and the seconds that the encoder took for it."""
 
     number: int
     statistics: Statistics
@@ -88,7 +87,7 @@ class _Rows:
     status: list[str] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)
     id: list[str | None] = field(default_factory=list)
-    known: list[Constraints | None] = field(default_factory=list)
+    constraints: list[Constraints | None] = field(default_factory=list)
     malformed: list[str] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     prepared: Prepared | None = None
@@ -100,10 +99,10 @@ class Pipeline:
     """Parses shards and writes them.
 
     Args:
-        parser: what makes trees of batches.
-        words: what makes words of lines.
+        parser: makes trees of batches.
+        words: splits lines into words.
         settings: how rows are made.
-        folder: of the output.
+        folder: the output folder.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class Pipeline:
             threading.Thread(target=step, name=step.__name__, daemon=True).start()
 
     def submit(self, work: Work) -> Future[Done]:
-        """Start a shard; the future is done when it is written, or holds the error."""
+        """Start a shard; its future is done when it is written, or holds the error."""
         future: Future[Done] = Future()
         future.set_running_or_notify_cancel()
         self._waiting.put((work, future))
@@ -128,7 +127,7 @@ class Pipeline:
     def _prepare_all(self) -> None:
         while True:
             work, future = self._waiting.get()
-            rows = _guarded(future, partial(self._prepare, work, future))
+            rows = _run_step(future, partial(self._prepare, work, future))
             if rows is not None:
                 self._prepared.put(rows)
 
@@ -139,7 +138,7 @@ class Pipeline:
             texts, statuses = parse_lines(source.payload, first=source.first == 1, **how)
             self._add(rows, source, texts, statuses)
             malformed = reasons(source.payload, statuses, first=source.first, **how)
-            rows.malformed += [f"{source.file}: {one}" for one in malformed]
+            rows.malformed += [f"{source.file}: {reason}" for reason in malformed]
             del rows.malformed[REASONS:]
         self._choose(rows)
         return rows
@@ -147,15 +146,15 @@ class Pipeline:
     def _add(
         self, rows: _Rows, source: LinesOfFile, texts: list[Line], statuses: Sequence[str]
     ) -> None:
-        """Add the sentences of lines, a row each; a line without one has a row too."""
+        """Add a row for each sentence of lines; a line without sentences has a row too."""
         rows.lines += len(texts)
         split = self._words(texts)
         statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, split, strict=True)]
         ids: Sequence[str | None] = [None] * len(texts)
         if source.kind == "json":
             ids = line_ids(source.payload, statuses, self._settings.id)
-        known = line_constraints(source.payload, statuses, kind=source.kind)
-        lines = zip(statuses, split, ids, known, strict=True)
+        by_line = line_constraints(source.payload, statuses, kind=source.kind)
+        lines = zip(statuses, split, ids, by_line, strict=True)
         for line, (status, sentences, name, constraints) in enumerate(lines, source.first):
             for number, words in enumerate([[]] if sentences is None else sentences):
                 rows.file.append(source.file)
@@ -164,13 +163,13 @@ class Pipeline:
                 rows.words.append(words)
                 rows.status.append(status if words or status != OK else EMPTY)
                 rows.id.append(name)
-                rows.known.append(constraints)
+                rows.constraints.append(constraints)
 
     def _choose(self, rows: _Rows) -> None:
-        """Tokenise into pieces, and put what has a tree to find into batches."""
+        """Tokenise the sentences to parse into pieces, and make batches of them."""
         rows.asked = [row for row, status in enumerate(rows.status) if status == OK]
-        known = [rows.known[row] for row in rows.asked]
-        rows.prepared = self._parser.prepare([rows.words[row] for row in rows.asked], known)
+        constraints = [rows.constraints[row] for row in rows.asked]
+        rows.prepared = self._parser.prepare([rows.words[row] for row in rows.asked], constraints)
         for row, status in zip(rows.asked, rows.prepared.status.tolist(), strict=True):
             if status == TOO_LONG and self._settings.too_long == "error":
                 raise AttreeError(
@@ -182,9 +181,9 @@ class Pipeline:
                 )
 
     def _settle(self, rows: _Rows) -> list[int]:
-        """Note what became of each row; return which of those prepared have trees.
+        """Set the status of each row; return the positions of prepared rows that have trees.
 
-        The others are left without words.
+        The words of other rows are removed.
         """
         assert rows.prepared is not None
         kept = {OK, TOO_LONG} if self._settings.too_long == FALLBACK else {OK}
@@ -205,7 +204,7 @@ class Pipeline:
             assert rows.prepared is not None
             for group in rows.prepared.batches:
                 began = time.perf_counter()
-                features = _guarded(rows.future, partial(rows.prepared.encode, group))
+                features = _run_step(rows.future, partial(rows.prepared.encode, group))
                 if features is None:
                     break
                 rows.encoder_seconds += time.perf_counter() - began
@@ -219,9 +218,9 @@ class Pipeline:
                 continue
             if encoded is not None:
                 decode = partial(rows.prepared.decode, *encoded)
-                rows.trees.append(_guarded(rows.future, decode))
+                rows.trees.append(_run_step(rows.future, decode))
                 continue
-            done = _guarded(rows.future, partial(self._write, rows))
+            done = _run_step(rows.future, partial(self._write, rows))
             if done is not None:
                 rows.future.set_result(done)
 
@@ -247,14 +246,14 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """All that a worker needs besides the shards.
+    """Everything that a worker needs besides the shards.
 
     Attributes:
-        parser: to be loaded.
+        parser: the parser to load.
         settings: how rows are made.
-        folder: of the output.
-        device: ``cpu``, ``cuda``…; by default a GPU where there is one.
-        threads: of the encoder; by default torch's own choice.
+        folder: the output folder.
+        device: ``cpu``, ``cuda`` and so on; by default a GPU if there is one.
+        threads: threads of the encoder; by default torch's choice.
     """
 
     parser: ParserSource
@@ -278,7 +277,7 @@ class WorkerSetup:
 
 
 def _in_order(rows: _Rows, positions: list[int]) -> Trees:
-    """Return a tree for every row, of no span where the row has none."""
+    """Return a tree for every row, without spans if the row has no tree."""
     assert rows.prepared is not None
     trees = rows.prepared.assemble(rows.trees).take(np.array(positions, np.int64))
     good = np.array(rows.asked, np.int64)[positions]
@@ -287,8 +286,8 @@ def _in_order(rows: _Rows, positions: list[int]) -> Trees:
     return replace(trees, n_words=n_words, offsets=np.concatenate(([0], np.cumsum(n_spans))))
 
 
-def _guarded(future: Future[Done], step: Callable[[], Any]) -> Any:
-    """Run a step of a shard; an error becomes the shard's, and the pipeline continues."""
+def _run_step(future: Future[Done], step: Callable[[], Any]) -> Any:
+    """Run a step of a shard; an error goes to the shard's future, and the pipeline goes on."""
     try:
         return step()
     except BaseException as error:

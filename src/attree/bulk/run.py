@@ -1,4 +1,4 @@
-"""One run of ``attree parse``: the folder, the manifest, the workers, and the summary."""
+"""Run ``attree parse``: take the folder, cut the input, start the workers, write the summary."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from attree.raw_text.lines import refuse_treebanks
 
 
 class InProcess:
-    """The pipeline in this process."""
+    """Parses shards by a pipeline in this process."""
 
     slots = IN_FLIGHT
 
@@ -47,11 +47,11 @@ class InProcess:
         return self._pipeline.submit(work)
 
     def lost(self, error: BaseException) -> str | None:
-        """Return None: nothing here is lost without this process."""
+        """Return None: the pipeline is lost only with this process."""
         return None
 
     def check(self) -> None:
-        """Nothing to look after."""
+        """Do nothing: there are no workers to check."""
 
 
 @contextlib.contextmanager
@@ -63,11 +63,11 @@ def workers(place: Place, setup: WorkerSetup) -> Iterator[Workers]:
         return
     from attree.bulk.dask_workers import dask_workers
 
-    with dask_workers(place, setup, count) as found:
-        yield found
+    with dask_workers(place, setup, count) as started:
+        yield started
 
 
-#: What decides what stands in a shard; heads need nothing of a trained parser.
+#: The modules that decide the content of a shard; parsers of heads do not run ``TRAINED``.
 CODE, TRAINED = "attree.bulk.pipeline", "attree.training"
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -77,14 +77,14 @@ _LINES_ON_GPU = 20_000
 
 @dataclass(frozen=True, slots=True)
 class BulkRequest:
-    """What a run is to do.
+    """The arguments of a run.
 
     Attributes:
         inputs: files and folders.
-        folder: of the output.
-        setup: parser and settings, as workers are told.
+        folder: the output folder.
+        setup: parser and settings of the workers.
         place: where the work is done.
-        run: how it goes about the folder.
+        run: how the run treats its folder.
     """
 
     inputs: tuple[Path, ...]
@@ -94,15 +94,15 @@ class BulkRequest:
     run: RunSettings
 
     def with_lines(self, shard_lines: int) -> BulkRequest:
-        """Return the request with so many input lines a shard."""
+        """Return the request with this number of input lines for each shard."""
         return replace(self, run=replace(self.run, shard_lines=shard_lines))
 
 
 def parse_corpus(request: BulkRequest, *, progress: Progress, stop: Stop) -> dict[str, Any]:
-    """Parse what is not parsed yet, and return the summary, which is also ``summary.json``.
+    """Parse the unfinished shards; return the summary, which is also written to ``summary.json``.
 
     Raises:
-        AttreeError: bad input, an input or settings other than those the folder was begun with,
+        AttreeError: bad input, another input or other settings than the folder was begun with,
             another run on the folder, or lost workers.
     """
     began = time.monotonic()
@@ -116,12 +116,12 @@ def parse_corpus(request: BulkRequest, *, progress: Progress, stop: Stop) -> dic
             left = len(manifest.shards) - len(whole)
             place = replace(request.place, workers=min(request.place.workers, left))
             with (
-                workers(place, request.setup) as found,
+                workers(place, request.setup) as crew,
                 progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
                 stop.listening(lambda: end(130)),
             ):
                 column = request.setup.settings.column
-                driver = Driver(manifest, folder, found, column=column, stop=stop, advance=advance)
+                driver = Driver(manifest, folder, crew, column=column, stop=stop, advance=advance)
                 outcome = driver.run()
         summary = _summary(manifest, folder, outcome, time.monotonic() - began)
         note(folder, SUMMARY, summary)
@@ -130,7 +130,7 @@ def parse_corpus(request: BulkRequest, *, progress: Progress, stop: Stop) -> dic
 
 
 def _manifest(request: BulkRequest) -> Manifest:
-    """Take the manifest of the folder if it is of the same input and settings, or cut the input."""
+    """Return the folder's manifest if input and settings are the same, or cut the input."""
     files, left_out = find_inputs(
         [path.absolute() for path in request.inputs], without=request.folder
     )
@@ -142,14 +142,14 @@ def _manifest(request: BulkRequest) -> Manifest:
     old = Manifest.read(path) if path.is_file() else None
     if old is not None:
         try:
-            return _resumed(old, request, tuple(files))
+            return _resume(old, request, tuple(files))
         except AttreeError as difference:
             if not request.run.restart:
                 raise
             say(f"attree: starting again: {difference.problem}")
     elif whole_shards(request.folder):
         problem = "this folder has trees but no manifest"
-        raise AttreeError("no-manifest", problem, file=request.folder, fix="name a new one")
+        raise AttreeError("no-manifest", problem, file=request.folder, fix="name a new folder")
     if request.run.shard_lines is None:
         lines = _LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU
         request = request.with_lines(lines)
@@ -160,27 +160,27 @@ def _manifest(request: BulkRequest) -> Manifest:
     return manifest
 
 
-def _resumed(old: Manifest, request: BulkRequest, files: tuple[InputFile, ...]) -> Manifest:
-    """Return the manifest to go on with.
+def _resume(old: Manifest, request: BulkRequest, files: tuple[InputFile, ...]) -> Manifest:
+    """Return the manifest to resume.
 
     Raises:
-        AttreeError: it is of other settings, other code or another input.
+        AttreeError: it has other settings, other code or another input.
     """
     request = request.with_lines(request.run.shard_lines or old.settings["shard_lines"])
     check_same(old, Manifest(_settings(request), files, ()), request.folder)
     touched = [new for new, old in zip(files, old.files, strict=True) if new.changed != old.changed]
-    # touched, perhaps only that: what counts is what stands in them
+    # a file's time may change without its content, so the content decides
     if touched and _cut(request, files) != old.shards:
         raise input_changed(touched[0].path)
-    # the input may have been moved, its names are the same
+    # the input may have been moved, with the same names
     return replace(old, files=files)
 
 
 def _remove(folder: Path, manifest: Manifest) -> None:
-    """Remove what runs under ``manifest`` wrote, and nothing else.
+    """Remove the files that runs of a manifest wrote, and nothing else.
 
-    The manifest itself stays until another is written in its place: a removal that is killed is
-    taken up again, and trees of two manifests never lie side by side.
+    The manifest stays until another replaces it: a removal that was killed is resumed, and the
+    folder never holds trees of two manifests.
     """
     for name in (SUMMARY, PROGRESS, FAILED_SHARDS):
         (folder / name).unlink(missing_ok=True)
@@ -189,15 +189,15 @@ def _remove(folder: Path, manifest: Manifest) -> None:
 
 
 def _cut(request: BulkRequest, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
-    began = said = time.monotonic()
+    began = reported = time.monotonic()
     done = 0
 
     def advance(lines: int) -> None:
-        nonlocal done, said
+        nonlocal done, reported
         done += lines
-        if time.monotonic() - said > _SECONDS_BETWEEN_LINES:
-            said = time.monotonic()
-            rate = done / (said - began)
+        if time.monotonic() - reported > _SECONDS_BETWEEN_LINES:
+            reported = time.monotonic()
+            rate = done / (reported - began)
             say(f"attree: cutting the input into shards: {done:,} lines, {rate:,.0f} a second")
 
     assert request.run.shard_lines is not None
@@ -223,15 +223,15 @@ def _settings(request: BulkRequest) -> Mapping[str, Any]:
 
 
 def _peak_memory() -> int:
-    """Return the most memory that this process or one of its workers took, in KB."""
+    """Return the peak memory of this process or one of its workers, in KB."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     try:
-        # what getrusage says of this process counts the one that started it, before the exec
+        # getrusage of this process also counts the process before its exec
         status = Path("/proc/self/status").read_text(encoding="utf-8")
-        own = int(status.partition("VmHWM:")[2].split()[0])
+        used = int(status.partition("VmHWM:")[2].split()[0])
     except (OSError, IndexError):
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return max(own, children)
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return max(used, children)
 
 
 def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How text is split, said on the terminal; standard input → brackets on standard output."""
+"""Choose how text is split into words; parse standard input to brackets on standard output."""
 
 from __future__ import annotations
 
@@ -20,59 +20,59 @@ from attree.raw_text.words import Line, Splitting, Tokeniser, settle, tokeniser
 _LINES_AT_A_TIME = 64
 
 
-def how_split(found: ParserSource | None, text: TextOptions, texts: Iterable[Line]) -> Splitting:
-    """Settle how text is split into words for a parser, if there is one, and say so.
+def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Line]) -> Splitting:
+    """Choose how text is split into words for a parser, and say so on the terminal.
 
     Args:
-        found: the parser.
-        text: what is asked for.
-        texts: as of :func:`attree.raw_text.words.settle`.
+        source: the parser, or None.
+        text: the options of the command.
+        texts: as for :func:`attree.raw_text.words.settle`.
     """
-    remembered, punctuation = getattr(found, "language", ""), getattr(found, "punctuation", "")
+    remembered, punctuation = getattr(source, "language", ""), getattr(source, "punctuation", "")
     asked = (text.language, text.tokenizer, text.split_lines)
     how = settle(*asked, remembered=remembered, texts=texts)
     if how.note:
         say(f"attree: {how.note}")
     if punctuation not in ("", "keep"):
         say(
-            f"attree: this parser was trained on trees without punctuation ({punctuation}), and "
-            "not for text that has it: its trees of such text are worse"
+            f"attree: this parser was trained on trees without punctuation ({punctuation}): its "
+            "trees of text with punctuation are worse"
         )
     return how
 
 
 def first_lines(inputs: Iterable[Path], column: str) -> Iterator[Line]:
-    """Yield texts, or words, of files and folders, from the first on, as long as they are asked."""
+    """Yield the lines of files and folders, as text or words, reading only as far as needed."""
     for _, _, texts, _ in read_lines(find_inputs(inputs)[0], column):
         yield from texts
 
 
 def stream(
-    found: ParserSource,
+    source: ParserSource,
     output: Path | None,
     rows: RowSettings,
     text: TextOptions,
     device: str | None,
     threads: int | None,
 ) -> None:
-    """Parse standard input, and write a tree in brackets for every sentence as soon as it is made.
+    """Parse standard input and write each tree in brackets as soon as it is made.
 
-    A line without a word gives an empty line. Where nothing else says the language, the first lines
-    do.
+    A line without words gives an empty line. If no option names the language, it is told from the
+    first lines.
     """
     if output is not None or PARQUET in rows.output.formats:
         problem = "standard input is parsed to standard output, in brackets"
         fix = "leave --output out and use --to brackets, or parse a file"
         raise AttreeError("stdin-to-folder", problem, fix=fix)
-    parser = Parser.of(found, device=device, threads=threads, max_words=rows.max_words)
+    parser = Parser.of(source, device=device, threads=threads, max_words=rows.max_words)
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     split: Tokeniser | None = None
     while lines := [line.rstrip("\n") for line in islice(sys.stdin, _LINES_AT_A_TIME)]:
         if split is None:
-            how = how_split(found, text, lines)
+            how = how_split(source, text, lines)
             split = tokeniser(how.name, split=how.sentences)
-        each = split(list(lines))
-        words = [one for of_line in each for one in ([[]] if of_line is None else of_line)]
+        split_lines = split(list(lines))
+        words = [words for line in split_lines for words in ([[]] if line is None else line)]
         for tree in parser.parse(words):
             print(safe(tree.brackets()) if tree.words else "")
         sys.stdout.flush()

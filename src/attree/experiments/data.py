@@ -1,4 +1,4 @@
-"""What rows read and leave: sets of trees, drawn, set apart and scored; one record a row."""
+"""Sets of sentences that rows draw trees from and are scored on; the records of rows."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _APART_SEED = 1_000_003
 
 @dataclass(frozen=True, slots=True)
 class SentenceSet:
-    """One set: its table, gold trees, and a hash of both.
+    """A set of sentences with gold trees, and a hash of its content.
 
     Attributes:
         name: language/split.
         path: of the table.
         table: SENTENCES.
-        gold: its brackets.
+        gold: its gold trees.
         about: the table's metadata.
-        hash: of words, brackets and their labels, and how these were made.
+        hash: hash of words, brackets, labels, and how these were made.
     """
 
     name: Set
@@ -54,90 +54,90 @@ class SentenceSet:
     @classmethod
     def read(cls, name: Set, path: Path) -> SentenceSet:
         """Read a set."""
-        table, about = read_table(path, schema=SENTENCES_SCHEMA)
+        table, metadata = read_table(path, schema=SENTENCES_SCHEMA)
         gold = Parses.gold(table)
         trees = gold.trees
         content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels, gold.sentence]
         texts = fingerprints(table["words"].to_pylist())
-        made = [trees.label_names, about.get("punctuation"), about.get("derived")]
+        made = [trees.label_names, metadata.get("punctuation"), metadata.get("derived")]
         numbers = [None if part is None else part.tolist() for part in (*content, texts)]
-        return cls(name, path, table, gold, about, digest([made, numbers]))
+        return cls(name, path, table, gold, metadata, digest([made, numbers]))
 
     def words_of(self, rows: Sequence[int]) -> list[list[str]]:
-        """Words of some rows of the table."""
-        found: list[list[str]] = self.table["words"].take(pa.array(rows, pa.int64())).to_pylist()
-        return found
+        """Return the words of some rows of the table."""
+        words: list[list[str]] = self.table["words"].take(pa.array(rows, pa.int64())).to_pylist()
+        return words
 
     @property
     def words(self) -> list[list[str]]:
-        """Words of every sentence, in the order of ``gold``."""
+        """The words of every sentence, in the order of ``gold``."""
         order = np.argsort(self.table["sentence"].to_numpy(), kind="stable")
-        found: list[list[str]] = self.table["words"].take(pa.array(order)).to_pylist()
-        return found
+        words: list[list[str]] = self.table["words"].take(pa.array(order)).to_pylist()
+        return words
 
 
 def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     """Return the rows of the table that a row trains or ranks on, drawn at random.
 
-    Draws of one seed are nested. Where there are fewer trees than asked, all are taken: the record
-    says how many there were. A row that chooses its trees has as many of them (see
+    Draws of one seed are nested. If the set has fewer trees than asked for, all are taken, and the
+    record says how many. A row that chooses its trees has as many of them (see
     :meth:`attree.experiments.trained.Trainings.drawn`).
     """
     aside = set_apart(row, sentences)
     if row.trees == APART:
         return aside
     aside = [*aside, *_outside(row, sentences)]
-    every = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
-    if row.words and not every:
-        problem = f"{row.train} has no tree of {row.words[0]} to {row.words[1]} words left to draw"
+    all_rows = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
+    if row.words and not all_rows:
+        problem = f"{row.train} has no more trees of {row.words[0]} to {row.words[1]} words"
         raise AttreeError("no-trees", problem, fix="widen `words`")
     if row.trees == "all":
-        return every
-    wanted = min(int(row.trees), len(every))
+        return all_rows
+    wanted = min(int(row.trees), len(all_rows))
     return draw_trees(sentences.table, wanted, seed=row.seed, apart_from=aside)
 
 
 def _outside(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
-    """Return the trees that are too short or too long for a row to draw."""
+    """Return the rows of the trees that are too short or too long for a row to draw."""
     if row.words is None:
         return []
     lengths = np.asarray(sentences.table["words"].combine_chunks().value_lengths())
-    found: list[int] = np.flatnonzero((lengths < row.words[0]) | (lengths > row.words[1])).tolist()
-    return found
+    rows: list[int] = np.flatnonzero((lengths < row.words[0]) | (lengths > row.words[1])).tolist()
+    return rows
 
 
 def set_apart(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
-    """Return the trees that no row of this set and number ``apart`` is trained on."""
+    """Return the rows of the trees that are kept out of every draw, ``apart`` of them."""
     return draw_trees(sentences.table, row.apart, seed=_APART_SEED) if row.apart else []
 
 
-def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], places: list[int]) -> int:
-    """Count sentences of the test set that it, or what it starts from, is trained or tuned on.
+def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], rows: list[int]) -> int:
+    """Count test sentences that a row, or the parser it starts from, is trained or tuned on.
 
     Args:
         row: the row.
-        sets: those that it reads.
-        places: what it is trained or tuned on of its own set.
+        sets: the sets that it reads.
+        rows: rows of its training set that it is trained or tuned on.
 
     Raises:
-        AttreeError: they are the same set, so all would be.
+        AttreeError: the test set is a training set.
     """
-    read = {row.train: places}
+    training_rows = {row.train: rows}
     if other := row.other():
         beside = drawn(other, sets[other.train])
-        read[other.train] = [*read.get(other.train, []), *beside]
-    if row.test in read:
-        problem = f"{row.parser}: trees of {row.test} would be both trained on and scored"
+        training_rows[other.train] = [*training_rows.get(other.train, []), *beside]
+    if row.test in training_rows:
+        problem = f"{row.parser}: trees of {row.test} are both trained on and scored"
         raise AttreeError("overlap", problem, fix="name another set in `test`")
-    words = (sets[name].words_of(rows) for name, rows in read.items())
-    own = fingerprints(itertools.chain.from_iterable(words))
+    words = (sets[name].words_of(drawn_rows) for name, drawn_rows in training_rows.items())
+    seen = fingerprints(itertools.chain.from_iterable(words))
     if folder := folder_of_start(row.settings.get("start")):
-        own = np.concatenate([own, load_parser(folder).trained_on])
-    return int(np.isin(fingerprints(sets[row.test].words), own).sum())
+        seen = np.concatenate([seen, load_parser(folder).trained_on])
+    return int(np.isin(fingerprints(sets[row.test].words), seen).sum())
 
 
 def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, Any]:
-    """Score parses of every sentence of ``gold``: what a record says of them."""
+    """Return F1 and counts of parses of every sentence of ``gold``, as a record has them."""
     counts = score(gold, parses, max_words=max_words).counts
     return {**percentages(counts), "sentences": counts.scored, "fallback": counts.fallback}
 
@@ -145,27 +145,26 @@ def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, 
 def sentences_a_second(parser: Parser, test: SentenceSet, max_words: int | None) -> float:
     """Time the parsing of a set; see :meth:`attree.parsers.parser.Parser.sentences_a_second`."""
     return parser.sentences_a_second(
-        [one for one in test.words if len(one) <= (max_words or len(one))]
+        [words for words in test.words if len(words) <= (max_words or len(words))]
     )
 
 
 def key(row: ExperimentRow, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: int) -> str:
-    """Return the name of a row's record: a hash of everything that its numbers rest on.
+    """Return the name of a row's record: a hash of everything that decides its numbers.
 
     Args:
-        row: one row. How many trees it asked for does not count, only how many there were: a
-            row that asks for more than there are is the one that asks for all of them.
-        encoder: of the row; its files and its dtype count.
-        sets: what is read of each set, see :func:`content`.
-        used: trees that the row draws.
+        row: the row; the number of trees used counts in place of the number asked for.
+        encoder: the row's encoder; its files and its dtype count.
+        sets: set → hash of its content, see :func:`content`.
+        used: how many trees the row draws.
     """
-    asked = asdict(row) | {"trees": row.trees if row.trees in ("all", APART) else used}
-    read = {name: sets[name] for name in row.sets} | first_weights(row)
-    return digest([asked, encoder.fingerprint, encoder.dtype, read, code(row.kind)])
+    fields = asdict(row) | {"trees": row.trees if row.trees in ("all", APART) else used}
+    hashes = {name: sets[name] for name in row.sets} | first_weights(row)
+    return digest([fields, encoder.fingerprint, encoder.dtype, hashes, code(row.kind)])
 
 
 def first_weights(row: ExperimentRow) -> dict[str, str]:
-    """Return the hash of the parser that ``start`` names, where it names one."""
+    """Return the hash of the parser that ``start`` names, if it names one."""
     folder = folder_of_start(row.settings.get("start"))
     if folder is None:
         return {}
@@ -173,31 +172,31 @@ def first_weights(row: ExperimentRow) -> dict[str, str]:
 
 
 def code(kind: str) -> str:
-    """Return the hash of the code that rows of a kind run."""
+    """Return a hash of the code that rows of a kind run."""
     return code_hash(*CODE[kind], without=SPARES[kind])
 
 
 def content(trees: str, manifest: Path | None) -> str:
-    """Return a hash of what rows read of a set.
+    """Return a hash of what rows read for a set.
 
     Args:
         trees: the hash of its sentences and gold trees.
-        manifest: the attention of every head, for rows of heads. How it is cut into shards does
-            not count, but the code, the encoder and the settings that made it do.
+        manifest: the attention of every head, for rows of heads. The code, the encoder and the
+            settings that made it count; its division into shards does not.
     """
     if manifest is None:
         return trees
-    found = read_json(manifest, what="attention manifest")
-    made = found["provenance"]
-    how = [made["code"], made["encoder"], found["columns"], found["too_long"]]
-    return digest([trees, how])
+    description = read_json(manifest, what="attention manifest")
+    made = description["provenance"]
+    settings = [made["code"], made["encoder"], description["columns"], description["too_long"]]
+    return digest([trees, settings])
 
 
 class Records:
-    """Records in a folder.
+    """The records of rows in a folder.
 
     Args:
-        folder: that of all experiments.
+        folder: the folder of all experiments.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -212,7 +211,7 @@ class Records:
         return self.folder / "parsers" / name
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """Return a record, or None where the row has not been run."""
+        """Return a record, or None if the row has not run."""
         path = self.path(name)
         return read_json(path, what="record of a row") if path.is_file() else None
 

@@ -1,4 +1,4 @@
-"""Rows of unsupervised parsers: heads ranked on some trees, averaged, then scored on a test set."""
+"""Run rows of unsupervised parsers: rank heads on some trees, average them, score a test set."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Averager:
     """Runs the rows of averaged heads of one job.
 
     Args:
-        sets: those that the rows read.
-        manifests: of every head of the encoder, one a set.
-        encoder: loads the encoder, for rows that are timed.
+        sets: the sets that the rows read.
+        manifests: set → manifest of the attention of every head.
+        encoder: loads the encoder, for timed rows.
     """
 
     def __init__(
@@ -43,41 +43,41 @@ class Averager:
         self._selected: dict[Any, list[Head]] = {}
 
     def run(self, row: ExperimentRow) -> dict[str, Any]:
-        """Return a row's scores, its heads, and where asked the speed of its parsing."""
+        """Return a row's scores, its heads, and if asked its parsing speed."""
         train, test = self.sets[row.train], self.sets[row.test]
-        places = drawn(row, train)
-        shared = overlap(row, self.sets, places)
-        how = _recipe(row)
+        rows = drawn(row, train)
+        shared = overlap(row, self.sets, rows)
+        recipe = _recipe(row)
         heads = self.heads(row)
         source, manifest = source_of(row), self.manifests[row.test]
-        every = column_heads(read_manifest(manifest), all_of(source), manifest)
-        units = np.array([every.index(head) for head in heads])
-        parses = parse_shards(manifest, all_of(source), how.settings(), FALLBACK, units=units)
-        found = scores(test.gold, parses, max_words=row.max_words)
-        found |= {"used": len(places), "overlap": shared, "heads": [list(head) for head in heads]}
+        units_of_all = column_heads(read_manifest(manifest), all_of(source), manifest)
+        units = np.array([units_of_all.index(head) for head in heads])
+        parses = parse_shards(manifest, all_of(source), recipe.settings(), FALLBACK, units=units)
+        record = scores(test.gold, parses, max_words=row.max_words)
+        record |= {"used": len(rows), "overlap": shared, "heads": [list(head) for head in heads]}
         if row.timed:
-            parser = Parser(HeadsModel(self.encoder(), heads, how, source))
-            found["sentences_a_second"] = sentences_a_second(parser, test, row.max_words)
-        return found
+            parser = Parser(HeadsModel(self.encoder(), heads, recipe, source))
+            record["sentences_a_second"] = sentences_a_second(parser, test, row.max_words)
+        return record
 
     def heads(self, row: ExperimentRow) -> list[Head]:
         """Rank heads on the trees that a row draws, and return those that it selects."""
         recipe, source = _recipe(row), source_of(row)
-        places = drawn(row, self.sets[row.train])
+        rows = drawn(row, self.sets[row.train])
         select = HeadSelection.parse(row.settings["heads"])
         manifest = self.manifests[row.train]
         if select.kind in ("all", "list"):
             every = column_heads(read_manifest(manifest), all_of(source), manifest)
             return select.apply(np.zeros((every[-1][0] + 1, every[-1][1] + 1)))
         train = self.sets[row.train]
-        numbers = np.sort(train.table["sentence"].to_numpy()[places])
+        numbers = np.sort(train.table["sentence"].to_numpy()[rows])
         rank_by = row.settings.get("rank_by", RANKED_BY[0])
-        place = (recipe, source, rank_by, numbers.tobytes(), select.text)
-        if place not in self._selected:
+        key = (recipe, source, rank_by, numbers.tobytes(), select.text)
+        if key not in self._selected:
             how = {"source": source, "only": numbers, "agreement": rank_by == AGREEMENT}
-            found = rank(manifest, train.gold, recipe, **how)
-            self._selected[place] = select.apply(found.grid(rank_by))
-        return self._selected[place]
+            ranking = rank(manifest, train.gold, recipe, **how)
+            self._selected[key] = select.apply(ranking.grid(rank_by))
+        return self._selected[key]
 
 
 def source_of(row: ExperimentRow) -> str:

@@ -1,4 +1,4 @@
-"""One job: the rows that have no record yet are run, and a list of all its records is written."""
+"""Run the rows of a job that have no record yet, and list all its records."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def run_job(
     output: Path,
     device: str | None = None,
 ) -> None:
-    """Run the rows of one encoder that are not finished, one record each.
+    """Run the unfinished rows of one encoder, and write a record for each.
 
     Args:
-        rows: in the order in which trainings are shared.
+        rows: the rows; those that share a training stand side by side.
         encoder: what ``attree encoder resolve`` wrote.
         sets: sentence tables by set.
-        manifests: attention of every head by set, for rows of heads.
+        manifests: set → manifest of the attention of every head, for rows of heads.
         records: folder of the records of all experiments.
-        output: the list of this job's rows and records, written last.
+        output: where to write the list of this job's rows and records, last of all.
         device: ``cpu`` or ``cuda``.
     """
     resolved, store = find_encoder(encoder), Records(records)
@@ -43,10 +43,10 @@ def run_job(
         from attree.encoder.device import settle_dtype
 
         resolved = settle_dtype(resolved, device)
-    read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
-    hashes = {name: content(one.hash, manifests.get(name)) for name, one in read.items()}
+    tables = {name: SentenceSet.read(name, path) for name, path in sets.items()}
+    hashes = {name: content(table.hash, manifests.get(name)) for name, table in tables.items()}
     names = [
-        key(row, encoder=resolved, sets=hashes, used=len(drawn(row, read[row.train])))
+        key(row, encoder=resolved, sets=hashes, used=len(drawn(row, tables[row.train])))
         for row in rows
     ]
 
@@ -56,54 +56,54 @@ def run_job(
 
         return load_encoder(encoder, device=device)
 
-    runner = _runner(rows, read, manifests, store, load, output)
+    runner = _runner(rows, tables, manifests, store, load, output)
     head = has_new_head(Path(resolved.folder))
     with progress("experiments", total=len(rows), unit="rows") as advance:
         for row, name in zip(rows, names, strict=True):
             if store.get(name) is None:
-                store.put(name, _record(row, runner(row), read, head))
+                store.put(name, _record(row, runner(row), tables, head))
             advance(1)
-    asked = [asdict(row) for row in rows]
-    done = [{"row": digest(row), "record": name} for row, name in zip(asked, names, strict=True)]
+    fields = [asdict(row) for row in rows]
+    pairs = [{"row": digest(row), "record": name} for row, name in zip(fields, names, strict=True)]
     code = [entry for kind in {row.kind: None for row in rows} for entry in CODE[kind]]
-    made = provenance(code=code, settings={"rows": asked})
-    write_json(output, {"rows": done, "provenance": made})
+    made = provenance(code=code, settings={"rows": fields})
+    write_json(output, {"rows": pairs, "provenance": made})
 
 
 def _runner(
     rows: Sequence[ExperimentRow],
-    read: Mapping[str, SentenceSet],
+    sets: Mapping[str, SentenceSet],
     manifests: Mapping[str, Path],
     records: Records,
     load: Callable[[], Any],
     output: Path,
 ) -> Callable[[ExperimentRow], dict[str, Any]]:
-    """Return what runs a row; the encoder is loaded with the first row that needs it."""
+    """Return a function that runs a row; the first row that needs the encoder loads it."""
     kinds = {row.kind for row in rows}
     if kinds == {"heads"}:
         from attree.experiments.heads import Averager
 
-        return Averager(read, manifests, load).run
+        return Averager(sets, manifests, load).run
     if kinds == {"trained"}:
         from attree.experiments.trained import Trainer, Trainings
 
         @functools.cache
         def trainer() -> Trainer:
-            return Trainer(Trainings(load(), read, records, output.parent))
+            return Trainer(Trainings(load(), sets, records, output.parent))
 
         return lambda row: trainer().run(row)
-    problem = f"a job has rows of one kind, not of {len(kinds)}"
+    problem = f"this job has rows of {len(kinds)} kinds, and a job takes one"
     raise AttreeError("mixed-rows", problem, fix="run each kind by itself")
 
 
 def _record(
-    row: ExperimentRow, found: dict[str, Any], read: Mapping[str, SentenceSet], head: bool
+    row: ExperimentRow, results: dict[str, Any], sets: Mapping[str, SentenceSet], head: bool
 ) -> dict[str, Any]:
-    test = read[row.test].about
+    test = sets[row.test].about
     return {
         "row": asdict(row),
         "new_head": head,
         "punctuation": test.get("punctuation"),
         "derived": test.get("derived", "constituency"),
-        **found,
+        **results,
     }

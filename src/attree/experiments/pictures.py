@@ -1,4 +1,4 @@
-"""Pictures of experiments and their numbers: learned weights, an association, reliability."""
+"""Draw learned head weights, a sentence's association and reliability, with their numbers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Matrices = dict[str, NDArray[np.float64]]
 def write_weights(
     results: list[Path], records: Path, layout: Mapping[str, Any], prefix: str
 ) -> Matrices:
-    """Draw the weights over the encoder's heads, the mean over draws, one map a line and column.
+    """Draw a map of the weights over the encoder's heads, averaged over draws, for each cell.
 
     Args:
         results: lists of records, as :func:`attree.experiments.tables.cells` takes them.
         records: folder of the records.
-        layout: of the table; only ``title`` and ``places`` count.
-        prefix: writes ``.png``, and the numbers as ``.csv`` and ``.parquet``.
+        layout: layout of the table; only ``title`` and ``places`` count.
+        prefix: path of the ``.png``, ``.csv`` and ``.parquet`` without its extension.
 
     Raises:
         AttreeError: no row has weights over heads.
@@ -46,17 +46,17 @@ def write_weights(
     if not drawn:
         problem = "no row of this experiment learns weights over heads"
         raise AttreeError("nothing-to-draw", problem, file=prefix)
-    means = {title: np.mean(each, axis=0) for title, each in drawn.items()}
+    means = {title: np.mean(matrices, axis=0) for title, matrices in drawn.items()}
     write_maps(means, prefix, {"x": "head", "y": "layer"}, layout["title"])
     return means
 
 
 def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: str) -> None:
-    """Write ``prefix``.csv and .parquet, one row a cell of each matrix, and .png.
+    """Write matrices as ``prefix``.csv and .parquet, a row for each entry, and .png.
 
     Args:
         matrices: title → matrix.
-        prefix: where to.
+        prefix: path without its extension.
         labels: as for :func:`attree.reports.figures.draw.maps`.
         title: for the provenance.
     """
@@ -81,12 +81,12 @@ def write_sentence(
     records: Path,
     prefix: str,
 ) -> Matrices:
-    """Draw the association of one sentence: a seeded random head, the heads or parsers of rows.
+    """Draw the association of one sentence by a random head and by the heads or parsers of rows.
 
     Args:
-        rows: of averaged heads (usually the best one) and of trained parsers.
-        number: of the sentence in the rows' test set, from 1.
-        encoder: of all rows.
+        rows: rows of averaged heads (usually the best one) and of trained parsers.
+        number: number of the sentence in the rows' test set, from 1; seeds the random head.
+        encoder: the encoder of all rows.
         sets, manifests, records: as for :func:`attree.experiments.job.run_job`.
         prefix: as for :func:`write_weights`.
 
@@ -100,8 +100,8 @@ def write_sentence(
     from attree.parsers.parser import Parser
     from attree.training.parser import TrainedModel
 
-    read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
-    test = read[rows[0].test]
+    tables = {name: SentenceSet.read(name, path) for name, path in sets.items()}
+    test = tables[rows[0].test]
     position = int(np.searchsorted(test.gold.sentence, number - 1))
     if position == test.gold.sentence.size or test.gold.sentence[position] != number - 1:
         problem = f"{test.name} has no sentence {number}"
@@ -110,21 +110,21 @@ def write_sentence(
     pieces = encoder.tokenise([words])
     flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
     random = divmod(flat, encoder.n_heads)
-    named = {f"random head {heads_key([random])}": (HEADS, [random])}
-    averager = Averager(read, manifests, lambda: encoder)
-    trainings = Trainings(encoder, read, Records(records), Path(prefix).parent)
+    units = {f"random head {heads_key([random])}": (HEADS, [random])}
+    averager = Averager(tables, manifests, lambda: encoder)
+    trainings = Trainings(encoder, tables, Records(records), Path(prefix).parent)
     trained: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":
             heads = averager.heads(row)
             source = source_of(row)
-            named[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
+            units[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
             continue
         parser = Parser(TrainedModel(trainings.parser(row), encoder))
         trained[f"{row.parser}, {row.trees} trees"] = parser.association(words)
     attention = {
         title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()
-        for title, (source, heads) in named.items()
+        for title, (source, heads) in units.items()
     }
     matrices = attention | trained
     labels = {"x": "to", "y": "from", "words": words}
@@ -132,20 +132,20 @@ def write_sentence(
     return matrices
 
 
-#: Which bins of a record → what they are called.
+#: Key of a record's bins → name in the picture.
 KINDS = {"bins": "as trained", "bins_scaled": "by a temperature"}
 
 
 def write_reliability(
     results: list[Path], records: Path, layout: Mapping[str, Any], prefix: str
 ) -> list[dict[str, Any]]:
-    """Draw the share of right spans over their probability, all draws of a line together.
+    """Draw the share of right spans by probability, over all draws of a line.
 
     Args:
         results: lists of records, as :func:`attree.experiments.tables.cells` takes them.
         records: folder of the records.
-        layout: of the table; only ``title`` and ``places`` count.
-        prefix: writes ``.png``, and the numbers as ``.csv`` and ``.parquet``.
+        layout: layout of the table; only ``title`` and ``places`` count.
+        prefix: path of the ``.png``, ``.csv`` and ``.parquet`` without its extension.
 
     Raises:
         AttreeError: no row is calibrated.
@@ -159,8 +159,8 @@ def write_reliability(
     if not drawn:
         raise AttreeError("nothing-to-draw", "no row of this experiment is calibrated", file=prefix)
     rows = [
-        {"line": line, "kind": kind, "bin": number, **_together(each)}
-        for (line, kind, number), each in sorted(drawn.items())
+        {"line": line, "kind": kind, "bin": number, **_merge_bins(bins)}
+        for (line, kind, number), bins in sorted(drawn.items())
     ]
     made = provenance(code=["attree.experiments.pictures"], settings={"title": layout["title"]})
     save(prefix, rows, [], made)
@@ -168,11 +168,11 @@ def write_reliability(
     return rows
 
 
-def _together(bins: list[Mapping[str, Any]]) -> dict[str, float]:
+def _merge_bins(bins: list[Mapping[str, Any]]) -> dict[str, float]:
     """Merge bins of several draws."""
-    spans = sum(each["spans"] for each in bins)
+    spans = sum(part["spans"] for part in bins)
     means = {
-        name: sum(each["spans"] * each[name] for each in bins) / spans
+        name: sum(part["spans"] * part[name] for part in bins) / spans
         for name in ("likely", "right")
     }
     return {"spans": spans, **means}

@@ -1,4 +1,4 @@
-"""An experiment's table: its cells, draws of one parser each; lines and columns of them; prices."""
+"""Gather the records of an experiment's rows into cells, and cells into tables."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _RECALL = "recall_"
 
 @dataclass(slots=True)
 class Cell:
-    """One line and column: the draws of one parser, or one published figure.
+    """A cell of a table: the draws of one parser, or one published figure.
 
     Attributes:
-        label, column: where it stands.
+        label, column: its line and column.
         source: ``computed``, ``baseline``, ``ceiling`` or ``article``.
-        about: what all its draws have in common, for the CSV.
-        values: metric → one value a draw; the recall of NP is the metric ``recall_NP``.
-        highest, deviation: given ones, where there are no single draws.
-        counts: label → gold constituents.
-        notes: what must be said of it.
+        about: fields that all its draws share, for the CSV.
+        values: metric → a value for each draw; the recall of NP is the metric ``recall_NP``.
+        highest, deviation: metric → maximum and deviation, if single draws are not known.
+        counts: label → number of gold constituents.
+        notes: remarks shown in brackets.
         panel: the part of the table, or empty.
     """
 
@@ -52,12 +52,12 @@ class Cell:
 
     @property
     def draws(self) -> int:
-        """How many values there are of each metric."""
+        """The number of draws."""
         return max(map(len, self.values.values()), default=0)
 
     @property
     def labels(self) -> dict[str, str]:
-        """Metric → label, of the labels whose recall is known."""
+        """Metric → label, for labels whose recall is known."""
         return {
             name: name.removeprefix(_RECALL) for name in self.values if name.startswith(_RECALL)
         }
@@ -69,11 +69,11 @@ class Cell:
         recalls: Mapping[str, Mapping[str, Any]],
     ) -> None:
         """Add a draw: its scores by metric, and its ``recall`` and ``count`` by label."""
-        found = {metric: scores.get(metric) for metric in metrics}
-        found |= {f"{_RECALL}{label}": one["recall"] for label, one in recalls.items()}
-        for metric, value in found.items():
+        values = {metric: scores.get(metric) for metric in metrics}
+        values |= {f"{_RECALL}{label}": counts["recall"] for label, counts in recalls.items()}
+        for metric, value in values.items():
             self.values.setdefault(metric, []).extend([] if value is None else [value])
-        self.counts |= {label: int(one["count"]) for label, one in recalls.items()}
+        self.counts |= {label: int(counts["count"]) for label, counts in recalls.items()}
 
     def mean(self, metric: str) -> float | None:
         """Return the mean over draws."""
@@ -81,7 +81,7 @@ class Cell:
         return statistics.fmean(values) if values else None
 
     def std(self, metric: str) -> float | None:
-        """Return the standard deviation of a sample; None of one draw."""
+        """Return the sample standard deviation over draws, or None for one draw."""
         values = self.values.get(metric, [])
         return statistics.stdev(values) if len(values) > 1 else self.deviation.get(metric)
 
@@ -90,7 +90,7 @@ class Cell:
         return self.highest.get(metric, max(self.values.get(metric, ()), default=None))
 
     def text(self, metric: str) -> str:
-        """Return what a reader sees: ``58.60 ± 1.40 (60.21) [2,794 trees]``."""
+        """Return the cell as text: ``58.60 ± 1.40 (60.21) [2,794 trees]``."""
         mean, std, highest = self.mean(metric), self.std(metric), self.max(metric)
         if mean is None:
             return "–" if highest is None else f"({number(highest)})"
@@ -117,56 +117,56 @@ class Cell:
 def cells(
     results: Iterable[Path], records: Path, layout: Mapping[str, Any], published: Path | None
 ) -> list[Cell]:
-    """Return every cell, computed ones first, then baselines, then the article's.
+    """Return every cell: computed ones, then baselines, then those of the article.
 
     Args:
         results: lists of records, summaries of scores, and baselines.
         records: folder of the records.
-        layout: title, axis, places and so on, of the plan.
-        published: the article's figures.
+        layout: the table's layout in the plan: title, axis, places and so on.
+        published: file of published figures.
 
     Raises:
         AttreeError: a row has no record.
     """
     names, summaries = read_results(results)
-    computed = _computed(placed_records(names, records, layout))
-    across: dict[str, dict[str, None]] = {}  # panel → its columns, in order
+    computed = _computed_cells(placed_records(names, records, layout))
+    across: dict[str, dict[str, None]] = {}  # panel → columns, in order
     for cell in computed:
         if cell.panel:
             across.setdefault(cell.panel, {})[cell.column] = None
     rows = score_rows(summaries, {}, resample=False)
     for row in rows:
         if row.parser not in BASELINES:
-            computed.append(_scored(row, "/".join(row.test), across))
+            computed.append(_scored_cell(row, "/".join(row.test), across))
     baselines = []
     for test in dict.fromkeys(row.test for row in rows):
         fixed = [row for row in rows if row.test == test and row.parser in BASELINES]
         columns = across.get(test[0], ["/".join(test)])
-        baselines += [_scored(row, column, across) for column in columns for row in fixed]
-    found = computed + baselines
-    for panel in dict.fromkeys(cell.panel for cell in found):
-        own = [cell for cell in found if cell.panel == panel]
-        tests = {cell.column: cell.about.get("test") or cell.column for cell in own}
+        baselines += [_scored_cell(row, column, across) for column in columns for row in fixed]
+    made = computed + baselines
+    for panel in dict.fromkeys(cell.panel for cell in made):
+        part = [cell for cell in made if cell.panel == panel]
+        tests = {cell.column: cell.about.get("test") or cell.column for cell in part}
         figures = _published(layout, published, tests)
-        found = found + [replace(one, panel=panel) for one in figures]
-    return found
+        made = made + [replace(cell, panel=panel) for cell in figures]
+    return made
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A list of rows and their records; of a summary of scores there is none."""
+    """A job's list of rows and their records; None in a summary of scores."""
 
     rows: list[dict[str, str]] | None = None
 
 
 def read_results(results: Iterable[Path]) -> tuple[dict[str, str], list[Path]]:
-    """Return row → record of the lists among ``results``, and the others, which are summaries."""
+    """Split results into row → record, from the lists, and the paths of score summaries."""
     names: dict[str, str] = {}
     summaries = []
     for path in results:
-        found = read_described(path, _Result, what="result", fix="run the workflow again").rows
-        names |= {one["row"]: one["record"] for one in found or ()}
-        summaries += [path] if found is None else []
+        rows = read_described(path, _Result, what="result", fix="run the workflow again").rows
+        names |= {row["row"]: row["record"] for row in rows or ()}
+        summaries += [path] if rows is None else []
     return names, summaries
 
 
@@ -178,7 +178,7 @@ def placed_records(
     Args:
         names: row → record.
         records: folder of the records.
-        layout: of the table; only ``places`` counts.
+        layout: layout of the table; only ``places`` counts.
 
     Raises:
         AttreeError: a row has no record.
@@ -192,12 +192,12 @@ def placed_records(
         yield label, column, panel, record
 
 
-def _computed(placed: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> list[Cell]:
-    found: dict[tuple[str, str, str], Cell] = {}
+def _computed_cells(placed: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> list[Cell]:
+    cells: dict[tuple[str, str, str], Cell] = {}
     for label, column, panel, record in placed:
         empty = Cell(label, column, COMPUTED, panel=panel)
-        _add(found.setdefault((panel, label, column), empty), record)
-    return list(found.values())
+        _add(cells.setdefault((panel, label, column), empty), record)
+    return list(cells.values())
 
 
 def _add(cell: Cell, record: Mapping[str, Any]) -> None:
@@ -233,20 +233,20 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
     cell.notes = list(dict.fromkeys([*cell.notes, *notes]))
 
 
-def _scored(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
-    """Return the cell of a summary of scores: a parser of a table over languages, or a baseline."""
+def _scored_cell(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
+    """Return the cell of a score summary: a parser of a table over languages, or a baseline."""
     panel, test = row.language if panels else "", "/".join(row.test)
-    given: dict[str, Any] = {
+    details: dict[str, Any] = {
         "highest": dict(row.highest),
         "deviation": dict(row.deviation),
         "panel": panel,
     }
     if row.parser in BASELINES:
         source = CEILING if row.parser == "upper_bound" else BASELINE
-        cell = Cell(row.heading, column, source, {"test": test}, **given)
+        cell = Cell(row.heading, column, source, {"test": test}, **details)
         cell.add(row.values, HEADINGS, {})
         return cell
-    about = {
+    fields = {
         "encoder": row.encoder,
         "parser": row.parser,
         "train": row.selection or None,
@@ -255,7 +255,7 @@ def _scored(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
         "punctuation": row.punctuation or None,
         "derived": row.derived,
     }
-    cell = Cell(row.heading, column, COMPUTED, about, **given)
+    cell = Cell(row.heading, column, COMPUTED, fields, **details)
     cell.add(row.values, HEADINGS, row.label_recall)
     return cell
 
@@ -263,23 +263,22 @@ def _scored(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
 def _published(
     layout: Mapping[str, Any], path: Path | None, tests: Mapping[str, str]
 ) -> list[Cell]:
-    """Return the article's lines, of each column and its test set.
+    """Return the article's cells for each column and its test set, sorted by label.
 
-    A figure of a column is under ``metric@column``, or plainly ``metric`` where the columns are
-    test sets.
+    The file names a column's figure ``metric@column``, or ``metric`` if columns are test sets.
     """
-    found: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], Cell] = {}
     for column, test in tests.items():
         table = layout["published"].get(test, layout["published"].get("*"))
         figures = read_published(path, table) if table else {}
         named = {column.removeprefix("≤")} | ({""} if layout["axis"] == "test" else set())
         for (row, language, name), value in figures.items():
-            metric, _, place = name.partition("@")
-            if language == test.partition("/")[0] and place in named:
+            metric, _, heading = name.partition("@")
+            if language == test.partition("/")[0] and heading in named:
                 label = f"{row} (article)"
                 empty = Cell(label, column, ARTICLE, {"test": test})
-                _figure(found.setdefault((label, column), empty), metric, value)
-    return sorted(found.values(), key=lambda cell: cell.label)
+                _figure(cells.setdefault((label, column), empty), metric, value)
+    return sorted(cells.values(), key=lambda cell: cell.label)
 
 
 def _figure(cell: Cell, metric: str, value: float) -> None:
@@ -294,120 +293,120 @@ def _figure(cell: Cell, metric: str, value: float) -> None:
         cell.values[metric] = [value]
 
 
-def tables(found: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:
-    """Build a table for each part and metric, and for label recall where the table shows it."""
+def tables(cells: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:
+    """Build a table for each panel and metric, and tables of label recall if asked for."""
     made = []
-    for panel in dict.fromkeys(cell.panel for cell in found):
-        own = [cell for cell in found if cell.panel == panel]
+    for panel in dict.fromkeys(cell.panel for cell in cells):
+        part = [cell for cell in cells if cell.panel == panel]
         title = f"{layout['title']}, {panel}" if panel else layout["title"]
-        made += [_table(own, metric, title, layout) for metric in layout["metrics"]]
+        made += [_table(part, metric, title, layout) for metric in layout["metrics"]]
         if layout["labels"]:
-            columns = dict.fromkeys(cell.column for cell in own)
-            made += [_labels(own, column, title) for column in columns]
+            columns = dict.fromkeys(cell.column for cell in part)
+            made += [_labels(part, column, title) for column in columns]
     if line := layout.get("price"):
-        made.append(prices(found, line, layout["title"]))
+        made.append(prices(cells, line, layout["title"]))
     return made
 
 
-def _table(found: Sequence[Cell], metric: str, title: str, layout: Mapping[str, Any]) -> Table:
-    columns = list(dict.fromkeys(cell.column for cell in found))
-    by_place = {(cell.label, cell.column): cell for cell in found}
+def _table(cells: Sequence[Cell], metric: str, title: str, layout: Mapping[str, Any]) -> Table:
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    by_place = {(cell.label, cell.column): cell for cell in cells}
     rows = []
-    for line in dict.fromkeys(cell.label for cell in found):
-        there = [by_place.get((line, column)) for column in columns]
-        if any(cell and cell.max(metric) is not None for cell in there):
-            rows.append([line, *(cell.text(metric) if cell else "–" for cell in there)])
+    for line in dict.fromkeys(cell.label for cell in cells):
+        line_cells = [by_place.get((line, column)) for column in columns]
+        if any(cell and cell.max(metric) is not None for cell in line_cells):
+            rows.append([line, *(cell.text(metric) if cell else "–" for cell in line_cells)])
     heading = (HEADINGS | LABELLED).get(metric, metric.replace("_", " "))
     titles = [layout["axis"].replace("_", " "), *columns]
-    said = (layout.get("note"), _note(found), _below(by_place, metric, layout.get("above")))
-    return Table(f"{title}: {heading}", titles, rows, " ".join(filter(None, said)))
+    notes = (layout.get("note"), _note(cells), _list_below(by_place, metric, layout.get("above")))
+    return Table(f"{title}: {heading}", titles, rows, " ".join(filter(None, notes)))
 
 
-def _labels(found: Sequence[Cell], column: str, title: str) -> Table:
-    own = [cell for cell in found if cell.column == column and cell.labels]
-    labels = {metric: label for cell in own for metric, label in cell.labels.items()}
-    rows = [((cell.label,), {metric: cell.mean(metric) for metric in labels}) for cell in own]
+def _labels(cells: Sequence[Cell], column: str, title: str) -> Table:
+    labelled = [cell for cell in cells if cell.column == column and cell.labels]
+    labels = {metric: label for cell in labelled for metric, label in cell.labels.items()}
+    rows = [((cell.label,), {metric: cell.mean(metric) for metric in labels}) for cell in labelled]
     return scores_table(f"{title}, {column}: recall by label", ("parser",), labels, rows)
 
 
-def _note(found: Sequence[Cell]) -> str:
-    """Say what some cells rest on."""
+def _note(cells: Sequence[Cell]) -> str:
+    """Return the note below a table: draws, sets of trees, settings that were chosen."""
     parts = []
-    draws = max((cell.draws for cell in found), default=1)
+    draws = max((cell.draws for cell in cells), default=1)
     if draws > 1:
         parts.append(f"Mean ± standard deviation (maximum) of up to {draws} draws.")
-    if any("trees" in note for cell in found for note in cell.notes):
+    if any("trees" in note for cell in cells for note in cell.notes):
         parts.append("[n trees]: the set holds no more than these.")
-    if any("new head" in cell.notes for cell in found):
+    if any("new head" in cell.notes for cell in cells):
         parts.append("[new head]: masked-LM tuning began from a new language-model head.")
     chosen = {
         f"{cell.label}, {cell.column}: {cell.about['layers_used']} ({cell.about['dropout_used']})"
-        for cell in found
+        for cell in cells
         if cell.about.get("layer") == "tuned"
     }
     if chosen:
         parts.append(f"Layers (dropout) chosen: {'; '.join(sorted(chosen))}.")
-    if overlap := max((cell.about.get("overlap") or 0 for cell in found), default=0):
+    if overlap := max((cell.about.get("overlap") or 0 for cell in cells), default=0):
         which = "One sentence" if overlap == 1 else f"Up to {overlap:,} of the sentences"
         parts.append(f"{which} scored may also stand in the trees drawn from.")
-    if others := {cell.about["beside"] for cell in found if cell.about.get("beside")}:
+    if others := {cell.about["beside"] for cell in cells if cell.about.get("beside")}:
         parts.append(f"Trained on too: {', '.join(sorted(others))}.")
-    if trained := sorted({str(cell.about["train"]) for cell in found if cell.about.get("train")}):
+    if trained := sorted({str(cell.about["train"]) for cell in cells if cell.about.get("train")}):
         parts.append(f"Trees from {', '.join(trained)}.")
     return " ".join(parts)
 
 
-def _below(found: Mapping[tuple[str, str], Cell], metric: str, line: str | None) -> str:
-    """Say which few-shot parsers are not above a line, and in which columns."""
+def _list_below(cells: Mapping[tuple[str, str], Cell], metric: str, line: str | None) -> str:
+    """Return a sentence on the few-shot parsers that are not above a line, by column."""
     if line is None:
         return ""
     below: dict[str, list[str]] = {}
     trained = 0
-    for (label, column), cell in found.items():
-        bar = found.get((line, column))
-        ours, theirs = cell.mean(metric), bar.mean(metric) if bar else None
-        if cell.about.get("layers_used") is None or ours is None or theirs is None:
+    for (label, column), cell in cells.items():
+        bar = cells.get((line, column))
+        f1, bar_f1 = cell.mean(metric), bar.mean(metric) if bar else None
+        if cell.about.get("layers_used") is None or f1 is None or bar_f1 is None:
             continue
         trained += 1
-        if ours <= theirs:
-            below.setdefault(label, []).append(f"{column} ({number(ours)}, {number(theirs)})")
+        if f1 <= bar_f1:
+            below.setdefault(label, []).append(f"{column} ({number(f1)}, {number(bar_f1)})")
     if not trained:
         return ""
     if not below:
         return f"Every few-shot parser is above {line} in every column."
-    said = "; ".join(f"{label} on {', '.join(columns)}" for label, columns in below.items())
-    return f"Few-shot parsers not above {line}: {said}."
+    listed = "; ".join(f"{label} on {', '.join(columns)}" for label, columns in below.items())
+    return f"Few-shot parsers not above {line}: {listed}."
 
 
-#: What choosing must save of the brackets to be worth a parser that chooses.
+#: The least share of brackets that choosing trees must save to be worth its parser.
 LEAST_SAVED = 0.25
 
 _F1 = "corpus_f1"
 
-#: Brackets and F1 of each number of trees, the fewest brackets first.
+#: (brackets, F1) of each number of trees, the fewest brackets first.
 Curve = Sequence[tuple[float, float]]
 
-#: The cells of each line of one part of a table.
+#: Line → its cells, in one panel.
 Lines = Mapping[str, Sequence[Cell]]
 
 _RESAMPLES = 1000
 
 
-def prices(found: Sequence[Cell], line: str, title: str) -> Table:
-    """Put the brackets with which each line reaches the last F1 of ``line`` side by side.
+def prices(cells: Sequence[Cell], line: str, title: str) -> Table:
+    """Build a table of the brackets with which each line reaches the last F1 of ``line``.
 
     The last F1 of a line is that of its most brackets. The note says whether another line needs at
-    least :data:`LEAST_SAVED` fewer in every part of the table.
+    least :data:`LEAST_SAVED` fewer brackets in every panel.
 
     Args:
-        found: cells of the experiment.
+        cells: cells of the experiment.
         line: the label of the trees that are drawn at random.
-        title: of the experiment.
+        title: title of the experiment.
 
     Raises:
         AttreeError: no such line.
     """
-    panels = _lines(found)
+    panels = _lines(cells)
     others = list(dict.fromkeys(label for lines in panels.values() for label in lines))
     check_name(line, others, f"price: no line {line} in this table", near=True)
     panels = {panel: lines for panel, lines in panels.items() if line in lines}
@@ -415,16 +414,16 @@ def prices(found: Sequence[Cell], line: str, title: str) -> Table:
     headings = ["trees", *(panel or "brackets" for panel in panels)]
     goals = [_curve(lines[line])[-1] for lines in panels.values()]
     rows = [[line, *(f"{cost:,.0f} (F1 {number(f1)})" for cost, f1 in goals)]]
-    rows += [[one, *(_cell(lines, one, line) for lines in panels.values())] for one in others]
+    rows += [[other, *(_cell(lines, other, line) for lines in panels.values())] for other in others]
     note = f"{_HOW} {_verdict(panels, line, others)}"
     return Table(f"{title}: brackets for the last F1 of {line}", headings, rows, note)
 
 
 def price(curve: Curve, f1: float) -> float | None:
-    """Return the brackets with which a line first has an F1, or None if it never has it.
+    """Return the fewest brackets with which a line reaches an F1, or None if it never does.
 
     Between two points F1 is taken to grow with the logarithm of the brackets. A line whose first
-    point is above the F1 has that point's price: it may need fewer.
+    point is above the F1 has the brackets of that point; it may need fewer.
     """
     if curve[0][1] >= f1:
         return curve[0][0]
@@ -441,17 +440,17 @@ _HOW = (
 )
 
 
-def _lines(found: Sequence[Cell]) -> dict[str, Lines]:
-    """Return panel → line → its cells that have a price."""
+def _lines(cells: Sequence[Cell]) -> dict[str, Lines]:
+    """Return panel → line → its cells that have both brackets and F1."""
     panels: dict[str, dict[str, list[Cell]]] = {}
-    for cell in found:
+    for cell in cells:
         if cell.source == COMPUTED and cell.values.get(BRACKETS) and cell.values.get(_F1):
             panels.setdefault(cell.panel, {}).setdefault(cell.label, []).append(cell)
     return dict(panels)
 
 
 def _curve(cells: Sequence[Cell], draws: Sequence[int] | None = None) -> Curve:
-    """Return the means of all draws, or of some, a draw as often as it is named."""
+    """Return the curve of the means over draws: all, or those named, which may repeat."""
 
     def mean(values: Sequence[float]) -> float:
         return statistics.fmean(values if draws is None else [values[draw] for draw in draws])
@@ -459,33 +458,33 @@ def _curve(cells: Sequence[Cell], draws: Sequence[int] | None = None) -> Curve:
     return sorted({(mean(cell.values[BRACKETS]), mean(cell.values[_F1])) for cell in cells})
 
 
-def _saved(lines: Lines, one: str, line: str, draws: Sequence[int] | None = None) -> float | None:
-    """Return the share of the brackets of ``line`` that another line does without."""
+def _saved(lines: Lines, other: str, line: str, draws: Sequence[int] | None = None) -> float | None:
+    """Return the share of the brackets of ``line`` that another line saves."""
     cost, f1 = _curve(lines[line], draws)[-1]
-    found = price(_curve(lines[one], draws), f1) if one in lines else None
-    return None if found is None else 1 - found / cost
+    needed = price(_curve(lines[other], draws), f1) if other in lines else None
+    return None if needed is None else 1 - needed / cost
 
 
-def _cell(lines: Lines, one: str, line: str) -> str:
-    if one not in lines:
+def _cell(lines: Lines, other: str, line: str) -> str:
+    if other not in lines:
         return "–"
-    saved = _saved(lines, one, line)
+    saved = _saved(lines, other, line)
     if saved is None:
-        cost, f1 = max(_curve(lines[one]), key=lambda point: point[1])
+        cost, f1 = max(_curve(lines[other]), key=lambda point: point[1])
         return f"not with {cost:,.0f} (F1 {number(f1)})"
     cost = (1 - saved) * _curve(lines[line])[-1][0]
-    return f"{cost:,.0f} ({', '.join([_percent(saved), *_interval(lines, one, line)])})"
+    return f"{cost:,.0f} ({', '.join([_percent(saved), *_interval(lines, other, line)])})"
 
 
-def _interval(lines: Lines, one: str, line: str) -> list[str]:
-    """Return how far the difference goes when draws are drawn again, the same ones of each line."""
-    draws = {cell.draws for cell in (*lines[one], *lines[line])}
-    if len(draws) > 1 or draws == {1}:
+def _interval(lines: Lines, other: str, line: str) -> list[str]:
+    """Return the 95 % range of the difference when the draws of both lines are resampled."""
+    counts = {cell.draws for cell in (*lines[other], *lines[line])}
+    if len(counts) > 1 or counts == {1}:
         return []
-    (count,), generator = draws, random.Random(0)
-    again = [generator.choices(range(count), k=count) for _ in range(_RESAMPLES)]
-    found = (_saved(lines, one, line, some) for some in again)
-    saved = sorted(-math.inf if each is None else each for each in found)
+    (count,), generator = counts, random.Random(0)
+    resamples = [generator.choices(range(count), k=count) for _ in range(_RESAMPLES)]
+    shares = (_saved(lines, other, line, draws) for draws in resamples)
+    saved = sorted(-math.inf if share is None else share for share in shares)
     cut = round(0.025 * _RESAMPLES)
     return [f"{_percent(saved[-1 - cut])} to {_percent(saved[cut])}"]
 
@@ -495,14 +494,14 @@ def _percent(saved: float) -> str:
 
 
 def _verdict(panels: Mapping[str, Lines], line: str, others: Sequence[str]) -> str:
-    """Say which lines save enough everywhere, and what the default is therefore."""
+    """Return which lines save enough in every panel, and which one can be the default."""
     counts = []
     kept = []
-    for one in others:
-        saved = [_saved(lines, one, line) for lines in panels.values()]
+    for other in others:
+        saved = [_saved(lines, other, line) for lines in panels.values()]
         enough = sum(share is not None and share >= LEAST_SAVED for share in saved)
-        counts.append(f"{one} in {enough} of {len(panels)}")
-        kept += [one] if enough == len(panels) else []
+        counts.append(f"{other} in {enough} of {len(panels)}")
+        kept += [other] if enough == len(panels) else []
     least = f"At least {100 * LEAST_SAVED:.0f} % fewer brackets than {line}"
     result = f"{' and '.join(kept)} can be the default" if kept else f"{line} stays the default"
     return f"{least}: {', '.join(counts)}. So {result}."

@@ -1,4 +1,4 @@
-"""Few-shot parsers of experiments: trained on drawn trees, then scored on a test set."""
+"""Run rows of few-shot parsers: train them on drawn trees, then score a test set."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ from attree.training.recipes import TrainingPlan, adapted, recipe
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees
 
-#: Sentences of a set whose features are kept. Of a larger one, only the trees drawn are read.
+#: The most sentences of a set whose features are kept; of a larger set only drawn trees are read.
 _SMALL = 1000
 
-#: A set, and rows of its table.
+#: A set and the rows drawn from its table.
 Drawn = tuple[Set, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Rows of a table: those drawn first, and the others, measured."""
+    """Rows of a table: those drawn first, the others, and measures of the others."""
 
     first: list[int]
     rest: list[int]
@@ -67,10 +67,10 @@ class Trainings:
     """Trains the parsers of one job's rows; keeps the last one, and features of small sets.
 
     Args:
-        encoder: of all rows.
-        sets: those that the rows read.
-        records: where choices of settings are kept, and parsers that others start from.
-        folder: where features of large training sets go.
+        encoder: the encoder of all rows.
+        sets: the sets that the rows read.
+        records: keeps choices of settings, and parsers that others start from.
+        folder: folder for the features of large training sets.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Trainings:
     def drawn(self, row: ExperimentRow) -> list[int]:
         """Return the rows of the table that a row trains on: the first ones, then those chosen.
 
-        A parser trained on the first ones measures all other trees, as sentences, once. There are
-        fewer than asked where the set has no more that it can parse.
+        A parser trained on the first ones measures all other sentences once. There are fewer rows
+        than asked for if the set has no more sentences that this parser can parse.
 
         Raises:
             AttreeError: its parser has no distribution over trees.
@@ -94,102 +94,102 @@ class Trainings:
             return drawn(row, self.sets[row.train])
         pool = self._pool(row.chooser())
         rank = registry.choose(WAYS, row.draw, what="way of choosing")
-        places = rank(pool.measured, max(int(row.trees) - len(pool.first), 0))
-        return pool.first + [pool.rest[place] for place in places.tolist()]
+        order = rank(pool.measured, max(int(row.trees) - len(pool.first), 0))
+        return pool.first + [pool.rest[index] for index in order.tolist()]
 
     def _pool(self, chooser: ExperimentRow) -> _Pool:
         name = digest(chooser.training())
         if name not in self._pools:
             sentences = self.sets[chooser.train]
             first = drawn(chooser, sentences)
-            taken = set(first)
+            chosen = set(first)
             every = drawn(replace(chooser, trees="all"), sentences)
-            rest = [place for place in every if place not in taken]
+            rest = [index for index in every if index not in chosen]
             parser = Parser(TrainedModel(self.parser(chooser), self.encoder))
             self._pools[name] = _Pool(first, rest, measure(parser, sentences.words_of(rest)))
         return self._pools[name]
 
     def parser(self, row: ExperimentRow) -> TrainedParser:
-        """Train, or return the parser just trained if the row asks for the same."""
+        """Train a row's parser, or return the last one if its training was the same."""
         name = digest(row.training())
         if self._last is None or self._last[0] != name:
-            self._last = name, self._trained(row)
+            self._last = name, self._train(row)
         return self._last[1]
 
-    def _trained(self, row: ExperimentRow) -> TrainedParser:
-        plan, others, asked = self._plan(row), self._others(row), self._asked(row)
-        trees, raw = self._trees(asked), self._raw(row) if plan.recipe.rounds else []
-        if not raw:  # or else the sentences of a round are not known yet
-            others["features"] = self._features(asked, build_scorer(self.encoder, plan))
+    def _train(self, row: ExperimentRow) -> TrainedParser:
+        plan, others, sets = self._plan(row), self._others(row), self._drawn_sets(row)
+        trees, raw = self._trees(sets), self._undrawn_words(row) if plan.recipe.rounds else []
+        if not raw:  # with rounds, their sentences are not known yet
+            others["features"] = self._features(sets, build_scorer(self.encoder, plan))
         return fit_in_rounds(self.encoder, trees, plan, raw, **others)
 
-    def _features(self, each: Sequence[Drawn], scorer: SpanScorer) -> Features:
-        """Return what a scorer reads of drawn trees, in their order.
+    def _features(self, sets: Sequence[Drawn], scorer: SpanScorer) -> Features:
+        """Return the features of drawn trees that a scorer reads, in their order.
 
-        The encoder runs once over a small set, however many rows draw from it.
+        The encoder runs only once over a small set, however many rows draw from it.
         """
-        kept = [self._known(name, scorer) for name, _ in each]
-        asked = [(known, row) for (_, rows), known in zip(each, kept, strict=True) for row in rows]
-        if all(row in known for known, row in asked):
-            return Features(scorer.layout(), [known[row] for known, row in asked])
-        parts = [self.sets[name].words_of(rows) for name, rows in each]
+        kept = [self._kept_features(name, scorer) for name, _ in sets]
+        wanted = [(part, row) for (_, rows), part in zip(sets, kept, strict=True) for row in rows]
+        if all(row in part for part, row in wanted):
+            return Features(scorer.layout(), [part[row] for part, row in wanted])
+        parts = [self.sets[name].words_of(rows) for name, rows in sets]
         words = list(itertools.chain.from_iterable(parts))
         return features_of(self.encoder, words, scorer.layout(), folder=self.folder)
 
-    def _known(self, name: Set, scorer: SpanScorer) -> dict[int, SentenceFeatures]:
-        """Return the features of all that is kept of a set, by the rows of its table."""
+    def _kept_features(self, name: Set, scorer: SpanScorer) -> dict[int, SentenceFeatures]:
+        """Return row of the table → features, for the sentences of a small set."""
         key = (name, digest(scorer.reads()))
         if key not in self._kept:
             words = self.sets[name].table["words"].to_pylist()
             pieces = self.encoder.tokenise(words) if len(words) <= _SMALL else []
-            rows = [row for row, one in enumerate(pieces) if not one.too_long]
-            found = features_of(self.encoder, [words[row] for row in rows], scorer.layout())
-            self._kept[key] = dict(zip(rows, found.records, strict=True))
+            rows = [row for row, sentence in enumerate(pieces) if not sentence.too_long]
+            features = features_of(self.encoder, [words[row] for row in rows], scorer.layout())
+            self._kept[key] = dict(zip(rows, features.records, strict=True))
         return self._kept[key]
 
-    def _raw(self, row: ExperimentRow) -> list[list[str]]:
-        """Return the words of the row's own set that it draws no tree of."""
+    def _undrawn_words(self, row: ExperimentRow) -> list[list[str]]:
+        """Return the words of the training sentences whose trees the row does not draw."""
         train = self.sets[row.train]
-        taken = {*self.drawn(row), *set_apart(row, train)}
-        return train.words_of([at for at in range(len(train.table)) if at not in taken])
+        used = {*self.drawn(row), *set_apart(row, train)}
+        return train.words_of([index for index in range(len(train.table)) if index not in used])
 
-    def _asked(self, row: ExperimentRow) -> list[Drawn]:
-        """Return a row's trees, and those of a set beside that stand in every batch, if any do."""
+    def _drawn_sets(self, row: ExperimentRow) -> list[Drawn]:
+        """Return a row's trees, and those of a second set that is mixed into every batch."""
         rows, beside = [row], row.other()
         if beside and row.in_batches:
             rows.append(beside)
-        return [(one.train, self.drawn(one)) for one in rows]
+        return [(other.train, self.drawn(other)) for other in rows]
 
-    def _trees(self, asked: Sequence[Drawn]) -> GoldTrees:
-        """Read drawn trees; of those of a set beside, labels are of another treebank."""
-        own, *others = (read_trees(self.sets[name].table, rows) for name, rows in asked)
-        return sum((other.without_labels() for other in others), own)
+    def _trees(self, sets: Sequence[Drawn]) -> GoldTrees:
+        """Read drawn trees; those of a second set lose their labels, which are other ones."""
+        trees, *others = (read_trees(self.sets[name].table, rows) for name, rows in sets)
+        return sum((other.without_labels() for other in others), trees)
 
     def _others(self, row: ExperimentRow) -> dict[str, Any]:
-        """Return the parser that :func:`fit` starts from: that of another set, or the one named."""
+        """Return the parser that training starts from, if any, as an argument of :func:`fit`."""
         other = None if row.in_batches else row.other()
         first = self._first(other) if other else self._start(row)
         return {"first": first} if first else {}
 
     def _start(self, row: ExperimentRow) -> TrainedParser | None:
-        """Return the parser whose weights the row's settings name as the first."""
+        """Load the parser that the row's settings name as ``start``, if they name one."""
         folder = folder_of_start(row.settings.get("start"))
         return load_parser(folder, device=str(self.encoder.device)) if folder else None
 
     def _first(self, row: ExperimentRow) -> TrainedParser:
-        """Return the parser that others start from; trained once, whatever the number of jobs."""
+        """Return the parser of a second set to start from; all jobs together train it once."""
         folder = self.records.parser(self._name(row))
         if not folder.is_dir():
-            own = folder.with_name(f".{folder.name}.{os.getpid()}")
-            save_parser(self.parser(row), own)
+            part = folder.with_name(f".{folder.name}.{os.getpid()}")
+            save_parser(self.parser(row), part)
             try:
-                own.rename(folder)
+                part.rename(folder)
             except OSError:  # another job was faster
-                shutil.rmtree(own)
+                shutil.rmtree(part)
         return load_parser(folder, device=str(self.encoder.device))
 
     def _name(self, row: ExperimentRow) -> str:
-        """Return a hash of all that the row's training rests on."""
+        """Return a hash of everything that decides the row's training."""
         encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
         trees = [self.sets[name].hash for name in row.sets[:-1]]
         return digest([row.training(), *encoder, *trees, first_weights(row), code("trained")])
@@ -200,17 +200,17 @@ class Trainings:
             plan = plan_like(plan, first)
         if not row.tuned:
             return plan
-        found = self._choice(row, plan)
-        chosen = replace(plan.recipe, dropout=found["dropout"])
-        layers, shares = tuple(found["layers"]), tuple(found["shares"])
+        choice = self._choice(row, plan)
+        chosen = replace(plan.recipe, dropout=choice["dropout"])
+        layers, shares = tuple(choice["layers"]), tuple(choice["shares"])
         return replace(plan, layers=layers, recipe=chosen, shares=shares)
 
     def _choice(self, row: ExperimentRow, plan: TrainingPlan) -> dict[str, Any]:
-        """Choose settings on the first of all draws of a parser and number of trees."""
+        """Choose settings by the first draw; all draws of as many trees share the choice."""
         first = replace(row, seed=0)
         name = "choice-" + self._name(first)
-        found = self.records.get(name)
-        if found is None:
+        choice = self.records.get(name)
+        if choice is None:
             train = self.sets[row.train]
             tuning = read_trees(train.table, set_apart(row, train))
             plans = grid(
@@ -219,52 +219,52 @@ class Trainings:
                 dropouts=row.dropouts,
                 shares=_shares(row),
             )
-            trees, others = self._trees(self._asked(first)), self._others(first)
+            trees, others = self._trees(self._drawn_sets(first)), self._others(first)
             best, tried = choose(self.encoder, trees, tuning, plans, **others)
-            found = {
+            choice = {
                 "layers": list(best.layers),
                 "dropout": best.recipe.dropout,
                 "shares": best.shares,
                 "tried": tried,
                 "trees": tuning.sentence,
             }
-            self.records.put(name, found)
-        return found
+            self.records.put(name, choice)
+        return choice
 
 
 def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
-    """Return the training that a row asks for; what is ``tuned`` is not settled yet.
+    """Return the training plan of a row before any tuning.
 
     Args:
-        row: a trained one.
-        n_layers: of the encoder.
+        row: a row of a trained parser.
+        n_layers: number of the encoder's layers.
     """
     changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
-    if changes["label_layers"] is not None:  # JSON has lists alone
+    if changes["label_layers"] is not None:  # JSON has only lists
         changes["label_layers"] = tuple(changes["label_layers"])
     base = adapted(recipe(row.settings["recipe"]), **changes)
     fixed = row.layer not in (None, TUNED)
     layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
-    given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
-    if folder_of_start(given.get("start")):
-        del given["start"]
+    settings = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
+    if folder_of_start(settings.get("start")):
+        del settings["start"]
         base = going_on(base, own_rate="learning_rate" in row.settings)
     if shares := _shares(row):
-        given["shares"] = shares[0]
-    return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)
+        settings["shares"] = shares[0]
+    return TrainingPlan(base, layers, size=row.size, seed=row.seed, **settings)
 
 
 def _shares(row: ExperimentRow) -> list[tuple[float, ...]]:
-    """Return the shares to choose from, of the row's own trees and of those in batches beside."""
+    """Return the choices of shares that the row's trees and the second set's have of a batch."""
     shares = row.beside["shares"] if row.beside and row.in_batches else []
     return [(share, 1.0 - share) for share in shares]
 
 
-#: A ``threshold`` that is to be found, and trees that it is chosen on at most.
+#: Stands for a ``threshold`` that is chosen; the most trees that it is chosen on.
 CHOSEN = "chosen"
 _THRESHOLD_TREES = 500
 
-#: bytes of test sets' features that are kept between rows
+#: The most bytes of test sets' features that are kept between rows.
 _KEPT = 2_000_000_000
 
 
@@ -276,62 +276,62 @@ class Trainer:
         self._tests: dict[tuple[str, str], _Test] = {}
 
     def run(self, row: ExperimentRow) -> dict[str, Any]:
-        """Return a row's scores and how it was trained."""
-        places = self.trainings.drawn(row)
-        shared = overlap(row, self.sets, [*places, *set_apart(row, self.sets[row.train])])
+        """Return a row's scores and the facts of its training."""
+        rows = self.trainings.drawn(row)
+        shared = overlap(row, self.sets, [*rows, *set_apart(row, self.sets[row.train])])
         parser = self.trainings.parser(row)
         test = self._test(row.test, parser)
-        own = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
-        parser.recipe = replace(parser.recipe, decoder=own)
-        pruning = self._threshold(row, places, parser)
+        decoder = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
+        parser.recipe = replace(parser.recipe, decoder=decoder)
+        pruning = self._threshold(row, rows, parser)
         began = time.perf_counter()
         parses = test.parse(parser, pruning.get("threshold", 0.0))
         seconds = time.perf_counter() - began
-        read, about, more = self.sets[row.test], parser.about, dict(pruning)
+        gold_set, training, extra = self.sets[row.test], parser.about, dict(pruning)
         if row.timed:
             timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
-            more["sentences_a_second"] = sentences_a_second(timed, read, row.max_words)
+            extra["sentences_a_second"] = sentences_a_second(timed, gold_set, row.max_words)
         if row.calibrated:
-            more |= self._calibration(row, parser, test, read)
+            extra |= self._calibration(row, parser, test, gold_set)
         return {
-            **scores(read.gold, parses, max_words=row.max_words),
-            **more,
-            "used": len(places),
-            "brackets": brackets(self.sets[row.train], places),
+            **scores(gold_set.gold, parses, max_words=row.max_words),
+            **extra,
+            "used": len(rows),
+            "brackets": brackets(self.sets[row.train], rows),
             "overlap": shared,
-            "beside": sum(about["sources"][1:]) or (about["first"] or {}).get("trees"),
+            "beside": sum(training["sources"][1:]) or (training["first"] or {}).get("trees"),
             "layers": parser.layers,
             "dropout": parser.recipe.dropout,
-            "share": about["plan"]["shares"][0] if about["plan"]["shares"] else None,
+            "share": training["plan"]["shares"][0] if training["plan"]["shares"] else None,
             "size": row.size or self.encoder.hidden_size,
-            "steps": about["steps"],
-            "loss": about["loss"],
-            "seconds": about["seconds"],
+            "steps": training["steps"],
+            "loss": training["loss"],
+            "seconds": training["seconds"],
             "decoding_seconds": round(seconds, 3),
             "weights": head_weights(parser, self.encoder.n_layers),
         }
 
     def _threshold(
-        self, row: ExperimentRow, places: list[int], parser: TrainedParser
+        self, row: ExperimentRow, rows: list[int], parser: TrainedParser
     ) -> dict[str, Any]:
-        """Return the marginal below which a row drops spans, and on how many trees it was chosen.
+        """Return the marginal below which spans are dropped, and how many trees it was chosen on.
 
         These are trees of the training set that were not drawn.
 
         Raises:
-            AttreeError: none were left over.
+            AttreeError: every tree was drawn.
         """
-        asked = row.settings.get("threshold")
-        if asked != CHOSEN:
-            return {} if asked is None else {"threshold": float(asked)}
+        setting = row.settings.get("threshold")
+        if setting != CHOSEN:
+            return {} if setting is None else {"threshold": float(setting)}
         table = self.sets[row.train].table
-        seen = {*places, *set_apart(row, self.sets[row.train])}
-        rest = [place for place in draw_trees(table, None, seed=row.seed) if place not in seen]
+        seen = {*rows, *set_apart(row, self.sets[row.train])}
+        rest = [index for index in draw_trees(table, None, seed=row.seed) if index not in seen]
         if not rest:
             raise AttreeError(
                 "no-trees",
-                f"{row.parser}: every tree of {row.train} is trained on, so that none is left to "
-                "choose a threshold on",
+                f"{row.parser}: training uses every tree of {row.train} and leaves none to choose "
+                "a threshold on",
                 fix="draw fewer trees, or write the threshold as a number",
             )
         trees = read_trees(table, rest[:_THRESHOLD_TREES])
@@ -340,9 +340,9 @@ class Trainer:
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
 
     def _calibration(
-        self, row: ExperimentRow, parser: TrainedParser, test: _Test, read: SentenceSet
+        self, row: ExperimentRow, parser: TrainedParser, test: _Test, gold_set: SentenceSet
     ) -> dict[str, Any]:
-        """Return how far probabilities are off, as trained and by a temperature.
+        """Return the calibration errors (percent) as trained and with a temperature.
 
         The temperature is chosen on the trees set apart.
 
@@ -351,38 +351,38 @@ class Trainer:
         """
         apart = set_apart(row, self.sets[row.train])
         if not apart or "tree_crf" not in parser.recipe.objective:
-            problem = f"{row.parser}: `calibrated` needs a tree CRF, and trees set apart"
+            problem = f"{row.parser}: `calibrated` needs a tree CRF and trees set apart"
             fix = "choose tree-crf-full, and set `apart` to 40 or so"
             raise AttreeError("not-calibrated", problem, fix=fix)
         trees = read_trees(self.sets[row.train].table, apart)
         gold = gold_trees(trees.gold)
         source = BatchSource.of(self.encoder, trees.words, parser.scorer)
-        some = (np.array([place]) for place in range(len(apart)))
+        singles = (np.array([index]) for index in range(len(apart)))
         temperature = Confidence(
-            parser, ((source.batch(one.tolist()), gold.take(one)) for one in some)
+            parser, ((source.batch(rows.tolist()), gold.take(rows)) for rows in singles)
         ).temperature()
         parts = zip(test.features, test.prepared.batches, strict=True)
-        found = Confidence(parser, ((one, read.gold.trees.take(at)) for one, at in parts))
+        confidence = Confidence(parser, ((b, gold_set.gold.trees.take(rows)) for b, rows in parts))
         return {
             "temperature": temperature,
             "temperature_trees": len(apart),
-            "calibration_error": 100 * found.error(),
-            "calibration_error_scaled": 100 * found.error(temperature),
-            "bins": [asdict(one) for one in found.bins()],
-            "bins_scaled": [asdict(one) for one in found.bins(temperature)],
+            "calibration_error": 100 * confidence.error(),
+            "calibration_error_scaled": 100 * confidence.error(temperature),
+            "bins": [asdict(counts) for counts in confidence.bins()],
+            "bins_scaled": [asdict(counts) for counts in confidence.bins(temperature)],
         }
 
     def _test(self, name: str, parser: TrainedParser) -> _Test:
-        place = (name, digest(parser.scorer.reads()))
-        if place not in self._tests:
-            self._tests[place] = _Test(self.encoder, self.sets[name], parser)
+        key = (name, digest(parser.scorer.reads()))
+        if key not in self._tests:
+            self._tests[key] = _Test(self.encoder, self.sets[name], parser)
             while len(self._tests) > 1 and sum(t.size for t in self._tests.values()) > _KEPT:
                 del self._tests[next(iter(self._tests))]
-        return self._tests[place]
+        return self._tests[key]
 
 
 class _Test:
-    """A test set with its features, read once for every parser that reads the same."""
+    """A test set with its features, shared by all parsers that read the same features."""
 
     def __init__(self, encoder: Encoder, sentences: SentenceSet, parser: TrainedParser) -> None:
         self.encoder, self.sentence = encoder, sentences.gold.sentence
@@ -398,15 +398,15 @@ class _Test:
         return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
 
 
-def brackets(sentences: SentenceSet, places: list[int]) -> int:
-    """Count the gold brackets of some trees, of two words and more: what annotating them costs."""
-    return sum(len(tree.brackets) for tree in read_trees(sentences.table, places).gold)
+def brackets(sentences: SentenceSet, rows: list[int]) -> int:
+    """Count the gold brackets, of two words and more, of some trees: their annotation cost."""
+    return sum(len(tree.brackets) for tree in read_trees(sentences.table, rows).gold)
 
 
 def head_weights(parser: TrainedParser, n_layers: int) -> list[Any] | None:
-    """Return the weights over the encoder's heads, (1 or 2, layers, heads), if there are some."""
+    """Return the weights over the encoder's heads, (1 or 2, layers, heads), or None."""
     part = dict(parser.scorer.parts.items()).get("heads")
     if not isinstance(part, HeadPart):
         return None
-    found: list[Any] = part.weights.detach().cpu().unflatten(1, (n_layers, -1)).tolist()
-    return found
+    weights: list[Any] = part.weights.detach().cpu().unflatten(1, (n_layers, -1)).tolist()
+    return weights

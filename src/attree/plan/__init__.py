@@ -1,1 +1,1 @@
-"""What config.yaml asks for, and where results lie."""
+"""The plan of a configuration: its rows and jobs, and the paths of results."""

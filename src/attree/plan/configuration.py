@@ -1,7 +1,7 @@
-"""``config.yaml``: every key of it, and what its value may be.
+"""The keys of ``config.yaml`` and the values that they take.
 
-Where a key takes a name of a registry, that is named: ``attree.decoding:DECODERS``. A further
-decoder is a line in its registry and none here. A key's description is what an error says it takes.
+A key that takes a name from a registry names the registry, such as ``attree.decoding:DECODERS``, so
+that a new decoder needs no line here. An error quotes a key's description.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Seed = Annotated[From0, Meta(description="a whole number, the seed of the draw")
 
 
 def several(*items: Any) -> Any:
-    """Return the default of a key that takes a list: these items, in a list of its own."""
+    """Return a default that is a new list of these items."""
     return field(default_factory=lambda: list(items))
 
 
@@ -600,10 +600,10 @@ class Configuration(Keys):
 
 
 def check_file(path: str) -> None:
-    """End the process with one line where a file is not YAML, or has a number out of all bounds.
+    """End the process with a one-line error if a file is not YAML or has a number out of bounds.
 
-    Snakemake, which reads the file itself, would tell no line, or end with a traceback. A file that
-    is not there is its to miss.
+    Snakemake, which reads the file itself, would not name the line, or end with a traceback. It
+    reports a missing file itself.
     """
     try:
         if Path(path).is_file():
@@ -619,9 +619,9 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
         AttreeError: the first mistake, with the key, the problem and the fix in one line.
     """
     try:
-        done: dict[str, Any] = fill_in(config, Configuration)
+        filled: dict[str, Any] = fill_in(config, Configuration)
     except AttreeError as error:
         raise AttreeError(
             "bad-configuration", f"configuration: {error.problem}", fix=error.fix
         ) from None
-    return done
+    return filled

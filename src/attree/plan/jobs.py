@@ -1,4 +1,4 @@
-"""From the ``experiments`` of a configuration to rows and jobs, and what the rules ask of them."""
+"""Rows and jobs of the ``experiments`` of a configuration; input functions of the rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def experiments(config: Mapping[str, Any], recipes: Iterable[str]) -> dict[str, 
 
     Args:
         config: with its defaults filled in.
-        recipes: the few-shot parsers that there are without being declared.
+        recipes: names of the built-in few-shot parsers.
 
     Raises:
         AttreeError: an unknown parser, encoder or table, or two rows of one draw in one cell.
@@ -43,7 +43,7 @@ def experiments(config: Mapping[str, Any], recipes: Iterable[str]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class _Expander:
-    """Expands experiments of a configuration, with the few-shot parsers that there are."""
+    """Expands experiments of a configuration; ``recipes`` are the built-in few-shot parsers."""
 
     config: Mapping[str, Any]
     recipes: Sequence[str]
@@ -57,19 +57,19 @@ class _Expander:
                 entry = {**run, **sets}
                 rows += self._rows(entry, spec["columns"], f"{where}.runs[{position}]")
         if spec["panels"]:
-            rows = [replace(one, panel=one.row.test.partition("/")[0]) for one in rows]
+            rows = [replace(placed, panel=placed.row.test.partition("/")[0]) for placed in rows]
         _check_cells(rows, where)
         if spec["price"] is not None:
-            _known(spec["price"], {one.label for one in rows}, f"{where}: line")
+            _check_exists(spec["price"], {placed.label for placed in rows}, f"{where}: line")
         for table in spec["tables"]:
-            _known(table, self.config["tables"], f"{where}: table")
+            _check_exists(table, self.config["tables"], f"{where}: table")
         published = spec["published"] or {}
         figures = {"*": published} if isinstance(published, str) else published
         settings = {**spec, "axis": spec["columns"], "published": figures}
         return Experiment(name, tuple(rows), settings)
 
     def _rows(self, run: Mapping[str, Any], axis: str, where: str) -> Iterable[Placed]:
-        """Yield each parser × encoder × layer × size × way × trees × length × test × draw."""
+        """Yield a row for each combination of the run's parsers, encoders, trees and so on."""
         sources = {slug: self._encoders(slug, where) for slug in run["encoders"]}
         if run["words"] and run["words"][0] > run["words"][1]:
             least, most = run["words"]
@@ -111,56 +111,56 @@ class _Expander:
                 yield from (Placed(row, label, column) for column in columns)
 
     def _encoders(self, slug: str, where: str) -> tuple[str, ...]:
-        """Return what a slug stands for: itself, or an encoder for each seed of its tuning."""
+        """Return the encoders of a slug: itself, or one for each seed of its tuning."""
         tuned = self.config["masked_lm"]
         if slug in tuned:
             return tuple(f"{slug}-{seed}" for seed in range(tuned[slug]["seeds"]))
-        _known(slug, {**self.config["encoders"], **tuned}, f"{where}: encoder")
+        _check_exists(slug, {**self.config["encoders"], **tuned}, f"{where}: encoder")
         return (slug,)
 
     def _parser(self, name: str, run: Mapping[str, Any], where: str) -> tuple[str, dict[str, Any]]:
-        """Return a parser's kind and settings; those that a run names override its own."""
+        """Return a parser's kind and settings; the run's settings override the parser's."""
         config = self.config
         if name in config["parsers"]:
             settings = {key: config["parsers"][name][key] for key in _HEADS_KEYS}
             return "heads", settings | ({"heads": run["heads"]} if run["heads"] else {})
         if name in folders_of(config):
-            problem = f"{where}: {name} is trained already, and an experiment trains its parsers"
+            problem = f"{where}: {name} is already trained, and an experiment trains its parsers"
             fix = "name it under `trained` of a table's or comparison's run"
             raise AttreeError("trained-already", problem, fix=fix)
         names = [*config["parsers"], *config["trained"], *self.recipes]
         check_name(name, names, f"{where}: unknown parser {name}", near=True)
         settings = {"recipe": name, **(config["trained"].get(name) or {})}
-        _known(settings["recipe"], self.recipes, f"trained.{name}: recipe")
+        _check_exists(settings["recipe"], self.recipes, f"trained.{name}: recipe")
         return "trained", settings | ({"steps": run["steps"]} if run["steps"] else {})
 
 
 def _in_language(sets: Any, language: str) -> Any:
-    """Return a set, or several, with the language that ``{language}`` stands for, if one does."""
+    """Put a language, if there is one, for ``{language}`` in the name of a set, or of several."""
     if isinstance(sets, list):
-        return [_in_language(one, language) for one in sets]
+        return [_in_language(name, language) for name in sets]
     return sets.replace("{language}", language) if language else sets
 
 
 def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) -> None:
-    """Refuse trees that are chosen for parsers which do not choose, or before any is drawn."""
+    """Refuse a way of choosing for averaged heads, or for no more trees than the first ones."""
     if way == RANDOM:
         return
     if kind == "heads":
-        problem = f"{where}: draw {way} is for parsers of `trained` and of attree train"
+        problem = f"{where}: only parsers that are trained take draw {way}"
         fix = f"write draw: [{RANDOM}] for averaged heads"
         raise AttreeError("draw-without-parser", problem, fix=fix)
     if not isinstance(trees, int) or trees <= first:
         raise AttreeError(
             "draw-too-few",
-            f"{where}: draw {way} chooses none of {trees} trees, of which the first {first} are "
-            "drawn at random",
+            f"{where}: draw {way} chooses none of {trees} trees, since the first {first} are drawn "
+            "at random",
             fix="ask for more trees, or lower `first`",
         )
 
 
 def column_of(row: ExperimentRow, axis: str) -> str:
-    """Return the column that a row stands in."""
+    """Return the heading of a row's column."""
     value = row.settings.get("steps", 200) if axis == "step" else getattr(row, axis)
     if axis == "max_words":
         return "all" if value is None else f"≤{value}"
@@ -168,32 +168,32 @@ def column_of(row: ExperimentRow, axis: str) -> str:
 
 
 def _draws(run: Mapping[str, Any], trees: Any) -> range:
-    """Return the seeds: the trees set apart are drawn once, all of a set for each of its own."""
+    """Return the seeds: one for trees set apart, ``seeds_of_all`` for all trees, or ``draws``."""
     return range({APART: 1, "all": run["seeds_of_all"]}.get(trees, run["draws"]))
 
 
 def _check_cells(rows: Sequence[Placed], where: str) -> None:
     seen = set()
-    for one in rows:
-        cell = (one.panel, one.label, one.column, one.row.encoder, one.row.seed)
+    for placed in rows:
+        cell = (placed.panel, placed.label, placed.column, placed.row.encoder, placed.row.seed)
         if cell in seen:
-            problem = f"{where}: two rows fall into line {one.label!r}, column {one.column}"
+            problem = f"{where}: two rows fall into line {placed.label!r}, column {placed.column}"
             fix = "give one of the runs another label, such as '{parser}, layer {layer}'"
             raise AttreeError("cell-twice", problem, fix=fix)
         seen.add(cell)
 
 
-def _known(name: str, known: Iterable[str], what: str) -> None:
-    check_name(name, known, f"{what} {name} is unknown", near=True)
+def _check_exists(name: str, names: Iterable[str], what: str) -> None:
+    check_name(name, names, f"{what} {name} is unknown", near=True)
 
 
-#: trainings, or rankings of heads, of one job at most: few jobs, yet enough to share out
+#: The most trainings, or rankings of heads, of one job: few jobs, yet enough to run in parallel.
 AT_MOST = {"trained": 10, "heads": 60}
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentJob:
-    """Rows of one experiment, kind and encoder."""
+    """A job: rows of one experiment, kind and encoder."""
 
     name: str
     kind: str
@@ -202,16 +202,16 @@ class ExperimentJob:
 
     @property
     def sets(self) -> tuple[Set, ...]:
-        """Every set whose sentences the rows read."""
-        return tuple(dict.fromkeys(one for row in self.rows for one in row.sets))
+        """The sets that the rows read."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.sets))
 
 
 def jobs(experiment: Experiment) -> list[ExperimentJob]:
-    """Share an experiment's rows out; those of one training stay together."""
-    found = []
-    # a row that stands in several columns is run once
-    rows = {digest(asdict(one.row)): one.row for one in experiment.rows}.values()
-    # draws of one number of trees stay side by side: a choice of settings is theirs in common
+    """Group an experiment's rows into jobs; rows of one training stay together."""
+    made = []
+    # a row in several columns runs once
+    rows = {digest(asdict(placed.row)): placed.row for placed in experiment.rows}.values()
+    # draws of one number of trees stay side by side, since they share a choice of settings
     together: dict[tuple[str, str], dict[str, list[ExperimentRow]]] = {}
     for row in rows:
         trainings = together.setdefault((row.kind, row.encoder), {})
@@ -221,8 +221,8 @@ def jobs(experiment: Experiment) -> list[ExperimentJob]:
         for number, first in enumerate(range(0, len(groups), most)):
             part = tuple(itertools.chain.from_iterable(groups[first : first + most]))
             name = f"{experiment.name}.{kind}.{encoder}.{number}"
-            found.append(ExperimentJob(name, kind, encoder, part))
-    return found
+            made.append(ExperimentJob(name, kind, encoder, part))
+    return made
 
 
 class Experiments:
@@ -230,7 +230,7 @@ class Experiments:
 
     Args:
         config: checked, with its defaults filled in.
-        recipes: the few-shot parsers that there are.
+        recipes: names of the built-in few-shot parsers.
         plan: of the tables over languages.
 
     Raises:
@@ -240,131 +240,131 @@ class Experiments:
     def __init__(self, config: Mapping[str, Any], recipes: Iterable[str], plan: Plan) -> None:
         self.config, self.plan = config, plan
         self.experiments = experiments(config, recipes)
-        self._jobs = {name: jobs(one) for name, one in self.experiments.items()}
-        self.by_name = {job.name: job for each in self._jobs.values() for job in each}
-        there = {
+        self._jobs = {name: jobs(experiment) for name, experiment in self.experiments.items()}
+        self.by_name = {job.name: job for group in self._jobs.values() for job in group}
+        sets = {
             f"{language}/{split}" for language in plan.splits for split in plan.splits[language]
         }
-        for name, each in self._jobs.items():
-            if unknown := [one for job in each for one in job.sets if one not in there]:
+        for name, group in self._jobs.items():
+            if unknown := [key for job in group for key in job.sets if key not in sets]:
                 problem = f"experiments: {name} asks for the unknown set {unknown[0]}"
                 fix = f"the languages are {', '.join(plan.splits)}"
                 raise AttreeError("unknown-set", problem, fix=fix)
 
     @functools.cached_property
     def tuned(self) -> dict[str, tuple[str, int]]:
-        """Encoders made by masked-LM tuning: slug → its entry, and the seed."""
+        """Encoders made by masked-LM tuning: slug → name of the entry, and seed."""
         return {
             f"{name}-{seed}": (name, seed)
-            for name, one in self.config["masked_lm"].items()
-            for seed in range(one["seeds"])
+            for name, settings in self.config["masked_lm"].items()
+            for seed in range(settings["seeds"])
         }
 
     def write(self, path: str | Path) -> None:
-        """Write what the commands of the rules read: the rows of each job, each table's layout.
+        """Write the rows of each job and the layout of each table, for the commands of the rules.
 
-        A job's command line names the job and this file, however many rows it has.
+        A command line then names only the job and this file, however many rows the job has.
         """
-        drawn = [name for name, one in self.experiments.items() if one.settings["sentence"]]
-        found = {
+        drawn = [name for name, table in self.experiments.items() if table.settings["sentence"]]
+        plan = {
             "results": self.config["results"],
             "jobs": {name: list(map(asdict, job.rows)) for name, job in self.by_name.items()},
-            "tables": {name: self._layout(one) for name, one in self.experiments.items()},
-            "rows": {name: list(map(asdict, self._mapped(name))) for name in drawn},
+            "tables": {name: self._layout(table) for name, table in self.experiments.items()},
+            "rows": {name: list(map(asdict, self._sentence_rows(name))) for name in drawn},
         }
-        write_json(path, found)
+        write_json(path, plan)
 
-    def _layout(self, one: Experiment) -> dict[str, Any]:
-        places = [[digest(asdict(p.row)), p.label, p.column, p.panel] for p in one.rows]
-        return {**{key: one.settings[key] for key in _LAYOUT}, "places": places}
+    def _layout(self, experiment: Experiment) -> dict[str, Any]:
+        rows = [[digest(asdict(p.row)), p.label, p.column, p.panel] for p in experiment.rows]
+        return {**{key: experiment.settings[key] for key in _LAYOUT}, "places": rows}
 
     def rows(self, wildcards: Any) -> str:
         """Return a hash of a job's rows: when it changes, the job runs again."""
         return digest([asdict(row) for row in self.by_name[wildcards.job].rows])
 
     def spares(self, wildcards: Any) -> tuple[str, ...]:
-        """Return the modules that a job does not run, though what it runs imports them."""
+        """Return the modules that a job imports but does not run."""
         return SPARES[self.by_name[wildcards.job].kind]
 
     def layout(self, wildcards: Any) -> str:
-        """Return a hash of how an experiment's table is laid out."""
+        """Return a hash of the layout of an experiment's table."""
         return digest(self._layout(self.experiments[wildcards.experiment]))
 
     def encoder(self, wildcards: Any) -> str:
-        """Return the description of a job's encoder."""
+        """Return the file that describes a job's encoder."""
         return path_of(paths.ENCODER, encoder=self.by_name[wildcards.job].encoder)
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a job reads."""
         job = self.by_name[wildcards.job]
-        found = [path_of(paths.SENTENCES_PATH, one) for one in job.sets]
+        files = [path_of(paths.SENTENCES_PATH, name) for name in job.sets]
         if job.kind == "heads":
-            found += [path_of(paths.ALL_HEADS, one, encoder=job.encoder) for one in job.sets]
+            files += [path_of(paths.ALL_HEADS, name, encoder=job.encoder) for name in job.sets]
         starts = (file for row in job.rows for file in files_of_start(row.settings))
-        return [*found, *dict.fromkeys(starts)]
+        return [*files, *dict.fromkeys(starts)]
 
-    def sources(self, encoder: str, one: Set) -> list[str]:
-        """Return the sources whose units rows of averaged heads read of a set."""
+    def sources(self, encoder: str, name: Set) -> list[str]:
+        """Return the sources of units that rows of averaged heads read for a set."""
         jobs = (j for j in self.by_name.values() if (j.kind, j.encoder) == ("heads", encoder))
-        rows = (row for job in jobs for row in job.rows if one in (row.train, row.test))
+        rows = (row for job in jobs for row in job.rows if name in (row.train, row.test))
         return list(dict.fromkeys(row.settings["source"] for row in rows))
 
     def map_encoder(self, wildcards: Any) -> str:
-        """Return the encoder of a sentence's maps."""
-        return path_of(paths.ENCODER, encoder=self._mapped(wildcards.experiment)[0].encoder)
+        """Return the file that describes the encoder of a sentence's maps."""
+        return path_of(paths.ENCODER, encoder=self._sentence_rows(wildcards.experiment)[0].encoder)
 
     def map_inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a sentence's maps read."""
-        rows = self._mapped(wildcards.experiment)
-        sets = dict.fromkeys(one for row in rows for one in row.sets)
+        rows = self._sentence_rows(wildcards.experiment)
+        sets = dict.fromkeys(name for row in rows for name in row.sets)
         ranked = dict.fromkeys(row.train for row in rows if row.kind == "heads")
-        found = [path_of(paths.SENTENCES_PATH, one) for one in sets]
-        return found + [path_of(paths.ALL_HEADS, one, encoder=rows[0].encoder) for one in ranked]
+        files = [path_of(paths.SENTENCES_PATH, name) for name in sets]
+        return files + [path_of(paths.ALL_HEADS, name, encoder=rows[0].encoder) for name in ranked]
 
-    def _mapped(self, experiment: str) -> list[ExperimentRow]:
+    def _sentence_rows(self, experiment: str) -> list[ExperimentRow]:
         return [placed.row for placed in self.experiments[experiment].rows]
 
     def results(self, wildcards: Any) -> list[str]:
         """Return the files that an experiment's table is gathered from."""
-        one = self.experiments[wildcards.experiment]
-        found = [path_of(paths.JOB, job=job.name) for job in self._jobs[one.name]]
-        rows = [row for table in one.settings["tables"] for row in self.plan.tables[table]]
-        found += [path_of(paths.SCORES_PATH, **asdict(row)) for row in rows]
-        if one.settings["baselines"]:
+        experiment = self.experiments[wildcards.experiment]
+        files = [path_of(paths.JOB, job=job.name) for job in self._jobs[experiment.name]]
+        rows = [row for table in experiment.settings["tables"] for row in self.plan.tables[table]]
+        files += [path_of(paths.SCORES_PATH, **asdict(row)) for row in rows]
+        if experiment.settings["baselines"]:
             from_tables = [f"{row.language}/{row.split}" for row in rows]
-            tests = dict.fromkeys([placed.row.test for placed in one.rows] + from_tables)
-            found += [path_of(paths.BASELINES_PATH, test) for test in tests]
-        return found
+            tests = dict.fromkeys([placed.row.test for placed in experiment.rows] + from_tables)
+            files += [path_of(paths.BASELINES_PATH, test) for test in tests]
+        return files
 
     def tuning_inputs(self, wildcards: Any) -> dict[str, Any]:
-        """What masked-LM tuning reads."""
+        """Return the files that masked-LM tuning reads."""
         name, _ = self.tuned[wildcards.tuned]
-        one = self.config["masked_lm"][name]
+        settings = self.config["masked_lm"][name]
         return {
-            "encoder": path_of(paths.ENCODER, encoder=one["encoder"]),
-            "text": [path_of(paths.SENTENCES_PATH, text) for text in one["text"]],
+            "encoder": path_of(paths.ENCODER, encoder=settings["encoder"]),
+            "text": [path_of(paths.SENTENCES_PATH, text) for text in settings["text"]],
         }
 
     def tuning_options(self, wildcards: Any) -> str:
         """Return the options of masked-LM tuning."""
         name, seed = self.tuned[wildcards.tuned]
-        one = self.config["masked_lm"][name]
+        settings = self.config["masked_lm"][name]
         results = self.config["results"]
-        text = [path_of(paths.SENTENCES_PATH, text, results=results) for text in one["text"]]
+        text = [path_of(paths.SENTENCES_PATH, text, results=results) for text in settings["text"]]
         keys = ("epochs", "batch", "learning_rate", "length", "head_steps")
-        return as_options({"text": text, "seed": seed, **{key: one.get(key) for key in keys}})
+        return as_options({"text": text, "seed": seed, **{key: settings.get(key) for key in keys}})
 
     def tables(self, extension: str = "csv") -> list[str]:
-        """Every table."""
+        """Return the files of every table."""
         return [self._table(name, extension) for name in self.experiments]
 
     def pictures(self) -> list[str]:
-        """Every picture; its CSV and Parquet lie beside it."""
+        """Return the files of every picture; the CSV and Parquet lie beside each."""
         return [
             self._table(name, f"{kind}png")
-            for name, one in self.experiments.items()
+            for name, experiment in self.experiments.items()
             for key, kind in _PICTURES.items()
-            if one.settings[key] not in (None, False)
+            if experiment.settings[key] not in (None, False)
         ]
 
     def _table(self, name: str, extension: str) -> str:
@@ -376,7 +376,7 @@ _LAYOUT = (
     *("title", "axis", "metrics", "baselines", "labels", "published", "above", "sentence"),
     *("panels", "note", "price"),
 )
-#: what an experiment asks for → what the picture's name has before its ending
+#: Setting of an experiment → what the picture's file name has before its extension.
 _PICTURES = {
     "picture": "",
     "weights": "weights.",

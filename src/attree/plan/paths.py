@@ -1,15 +1,15 @@
-"""Where the workflow's results lie: the paths that the rules and the experiments share.
+"""Paths of the workflow's results, shared by the rules and the experiments.
 
-``<results>`` is the folder that the configuration names; Snakemake puts it in by itself.
+``<results>`` stands for the results folder of the configuration; Snakemake fills it in.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-#: What stands for the encoder of trees that are imported.
+#: Takes the place of the encoder in paths of imported trees.
 IMPORTED = "imported"
-#: What stands for the encoder of trees that a grammar gives.
+#: Takes the place of the encoder in paths of trees that a grammar made.
 GRAMMAR = "grammar"
 
 SENTENCES_PATH = "<results>/treebanks/{language}/{split}.parquet"
@@ -22,22 +22,22 @@ SENTENCE_SCORES = SCORES_PATH.replace(".json", ".parquet")
 BASELINES_PATH = "<results>/scores/baselines/{language}/{split}.json"
 LABELS_FIGURE = "<results>/figures/labels/{encoder}/{parser}/{language}/{split}.png"
 
-#: Of a grammar, which lies in the folder of the same name: that it is learnt.
+#: Marks a grammar as learnt; the grammar lies in the folder of the same name.
 LEARNT = "<results>/grammars/{language}/{parser}.done"
 
-#: A parser of `attree train`, and the speeds of a comparison's parsers.
+#: A parser trained by `attree train`; the speeds of a comparison's parsers.
 FEWSHOT = "<results>/fewshot/{encoder}/{parser}/parser.json"
 SPEEDS = "<results>/comparisons/{comparison}/{encoder}/{language}/{split}.json"
-#: What a few-shot parser says of each sentence beside its tree.
+#: Association matrices and span probabilities of a few-shot parser.
 ASSOCIATIONS_PATH = "<results>/attention/{encoder}/trained/{parser}/{language}/{split}.parquet"
 
-#: What the experiments ask for, the records of their rows, and the list that each job leaves.
+#: The plan of all experiments, the records of their rows, each job's list of them, each table.
 PLAN = "<results>/experiments/plan.json"
 RECORDS = "<results>/experiments/records"
 JOB = "<results>/experiments/jobs/{job}.json"
 EXPERIMENT = "<results>/experiments/tables/{experiment}.csv"
 
-#: The report, what it reads of the configuration, and the report of a run that stopped short.
+#: The report, its part of the configuration, and the report of an unfinished run.
 PAGE = "<results>/report/index.html"
 RUN = "<results>/report/run.json"
 UNFINISHED = "<results>/report/unfinished.html"
@@ -49,7 +49,7 @@ def path_of(template: str, language_split: str = "", **wildcards: Any) -> str:
     Args:
         template: one of the constants; ``<results>`` stays unless ``results`` is given.
         language_split: ``english/test`` for ``{language}/{split}``.
-        wildcards: the others, and ``results``.
+        wildcards: values of the other wildcards, and ``results``.
     """
     if language_split:
         wildcards["language"], _, wildcards["split"] = language_split.partition("/")

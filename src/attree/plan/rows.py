@@ -1,4 +1,4 @@
-"""What an experiment consists of: rows, where they stand, and what there is to choose."""
+"""Rows of experiments, their places in tables, and the names that settings choose from."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from attree.choosing import RANDOM
 from attree.evaluation import HEADINGS, LABELLED
 
-#: What decides a row's result, by the row's kind.
+#: Kind of row → the modules that decide its result.
 CODE = {
     "heads": ("attree.experiments.heads", "attree.experiments.data"),
     "trained": ("attree.experiments.trained", "attree.experiments.data"),
 }
-#: What rows of a kind do not run, though what they share with the other kind imports it.
+#: Kind of row → modules that it imports but does not run.
 SPARES = {
     "heads": (
         *("attree.experiments.trained", "attree.stages.train", "attree.training.parser"),
@@ -23,11 +23,11 @@ SPARES = {
     "trained": ("attree.experiments.heads", "attree.parsers.heads", "attree.association.ranking"),
 }
 
-#: What a table's columns can be: the field of a row that tells them apart.
+#: The fields of a row that can tell a table's columns apart.
 AXES = ("trees", "layer", "size", "max_words", "test", "step")
 
-#: What a table can show: scores, those of labels, how fast rows ran, how far their probabilities
-#: are off (percent), brackets of the trees trained on.
+#: The metrics that a table can show: F1, labelled F1, speed, calibration errors (percent), and the
+#: number of brackets trained on.
 SHOWN = (
     *HEADINGS,
     *LABELLED,
@@ -37,23 +37,23 @@ SHOWN = (
 )
 
 
-#: The trees set apart from the draws, to choose settings or heads on.
+#: Stands for the trees set apart from the draws, to choose settings or heads on.
 APART = "apart"
 
-#: A layer that is chosen on them.
+#: Stands for a layer that is chosen on these trees.
 TUNED = "tuned"
 
-#: How a row is trained on two sets: from the weights of the other's parser, or both in every batch.
+#: Ways to train on a second set: start from its parser's weights, or mix its trees into batches.
 BESIDE = ("start", "batches")
 
-#: Keys of a ``trained`` parser that change its recipe, and those that change its training.
+#: Keys of a ``trained`` parser that change its recipe, and keys that change its training.
 RECIPE_KEYS = (
     *("objective", "association", "decoder", "dropout", "learning_rate", "heads"),
     "label_layers",
 )
 TRAINING_KEYS = ("steps", "batch", "start", "specials", "weight_decay")
 
-#: Keys that only change how its span scores become trees: rows that differ in them train once.
+#: Keys that only change decoding: rows that differ in nothing else share a training.
 DECODING_KEYS = ("decoder", "threshold")
 
 #: language/split
@@ -71,7 +71,7 @@ class ExperimentRow:
         settings: the parser's settings, as JSON.
         train: the set that trees are drawn from, ``language/split``.
         trees: how many, ``all``, or ``apart``: those set apart.
-        seed: of the draw and of the training.
+        seed: seed of the draw and of the training.
         apart: trees set apart before any draw, the same for every row.
         test: the set that is parsed.
         max_words: the longest sentence that is scored, or None.
@@ -81,13 +81,13 @@ class ExperimentRow:
         dropouts: rates chosen among with it; the recipe's own if there are none.
         size: of the projection, 0 for the encoder's own.
         timed: whether the parsing is timed, from words to trees.
-        calibrated: whether its probabilities of spans are compared with what is right.
-        beside: another set that it is trained on too, such as English, or None: ``train``,
+        calibrated: whether span probabilities are compared with the share that is right.
+        beside: a second set to train on, such as English, or None: ``train``,
             ``trees``, ``how`` (a name in :data:`BESIDE`), ``shares`` and ``steps``.
         draw: how trees are drawn, a name in :data:`attree.choosing.WAYS`.
-        first: trees drawn at random, on which a parser is trained that chooses the others; 0 where
-            all are.
-        words: of how many words trees are drawn, least and most, or None for all.
+        first: how many trees are drawn at random, to train the parser that chooses the others; 0
+            if all are drawn at random.
+        words: the fewest and most words of a drawn tree, or None for any length.
     """
 
     kind: str
@@ -113,17 +113,17 @@ class ExperimentRow:
 
     @property
     def sets(self) -> tuple[Set, ...]:
-        """Every set that the row reads."""
+        """The sets that the row reads."""
         others = (self.beside["train"],) if self.beside else ()
         return (self.train, *others, self.test)
 
     @property
     def in_batches(self) -> bool:
-        """Whether trees of the set beside stand in every batch."""
+        """Whether every batch has trees of the second set."""
         return self.beside is not None and self.beside["how"] == "batches"
 
     def other(self) -> ExperimentRow | None:
-        """Return the row that trains on the set beside alone, with the same seed; None if none."""
+        """Return the row that trains only on the second set, with the same seed, or None."""
         if self.beside is None:
             return None
         steps = {"steps": self.beside["steps"]} if self.beside["steps"] else {}
@@ -143,7 +143,7 @@ class ExperimentRow:
         )
 
     def chooser(self) -> ExperimentRow:
-        """Return the row whose parser chooses this one's trees: on the first ones, at random."""
+        """Return the row whose parser, trained on the first trees, chooses the others."""
         return replace(self, trees=self.first, draw=RANDOM, first=0)
 
     @property
@@ -152,30 +152,30 @@ class ExperimentRow:
         return self.layer == TUNED or len((self.beside or {}).get("shares", ())) > 1
 
     def training(self) -> dict[str, Any]:
-        """Return the settings that decide the trained weights, not those of decoding or test."""
-        found = asdict(self)
-        for other in ("parser", "test", "max_words", "timed", "calibrated"):
-            del found[other]
-        found["settings"] = {k: v for k, v in self.settings.items() if k not in DECODING_KEYS}
-        return found
+        """Return the settings that decide the trained weights, without decoding and test."""
+        settings = asdict(self)
+        for key in ("parser", "test", "max_words", "timed", "calibrated"):
+            del settings[key]
+        settings["settings"] = {k: v for k, v in self.settings.items() if k not in DECODING_KEYS}
+        return settings
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> ExperimentRow:
+    def of(cls, fields: Mapping[str, Any]) -> ExperimentRow:
         """Build a row from its JSON."""
         lists = ("candidates", "dropouts", "words")
-        as_tuples = {key: tuple(found[key]) for key in lists if found[key] is not None}
-        return cls(**{**found, **as_tuples})
+        as_tuples = {key: tuple(fields[key]) for key in lists if fields[key] is not None}
+        return cls(**{**fields, **as_tuples})
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A row and where it stands in a table.
+    """A row and its place in a table.
 
     Attributes:
         row: the row.
         label: the table's line; draws with the same one share a cell.
         column: the table's column.
-        panel: the part of the table, or empty where it has one part only.
+        panel: the part of the table; empty if the table has one part.
     """
 
     row: ExperimentRow
@@ -191,9 +191,8 @@ class Experiment:
     Attributes:
         name: of the table.
         rows: in table order.
-        settings: its entry of the configuration with defaults; ``axis``, a name in
-            :data:`AXES`, for its ``columns``, and ``published`` as test set, or ``*``, → the table
-            of published figures.
+        settings: its entry of the configuration with defaults; ``axis``, a name in :data:`AXES`,
+            stands for ``columns``; ``published`` maps a test set, or ``*``, to a table of figures.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""What the workflow runs: attention into shards, tables of parses, training, speeds."""
+"""The stages of the workflow: attention, parsing, training, timing."""

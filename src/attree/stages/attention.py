@@ -1,4 +1,4 @@
-"""The attention stage: partitions of a sentence table → shards → a manifest, on Dask workers."""
+"""Compute the associations of a sentence table in shards, on Dask workers, with a manifest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from attree.base.text import say
 from attree.encoder.source import Head, ResolvedEncoder
 from attree.trees.parses import POLICIES
 
-#: What decides what stands in a shard.
+#: The modules that decide the content of a shard.
 CODE = ("attree.association.compute", "attree.encoder.load")
 
 
@@ -46,38 +46,38 @@ def columns_for(
     sources: Sequence[str] = (HEADS,),
     precision: str = PRECISIONS[0],
 ) -> dict[str, Column]:
-    """Return the columns of a manifest: every head by itself, or the mean of each distinct set.
+    """Return the columns of a manifest: every head separately, or the mean of each distinct set.
 
     Args:
-        encoder: whose heads they are.
-        every: a column of every unit of each of ``sources``, ``all`` for heads.
-        sets: units of each of ``sources`` to average.
+        encoder: the encoder of the heads.
+        every: whether each source has a column of all its units (``all`` for heads).
+        sets: sets of units to average, for each source.
         selections: files that ``attree heads`` wrote; each names a source and units to average.
         sources: names of :data:`attree.association.sources.SOURCES`.
-        precision: the type that values are kept in, one of ``shards.PRECISIONS``.
+        precision: the type of the stored values, one of ``columns.PRECISIONS``.
 
     Raises:
-        AttreeError: nothing to compute, a head that does not exist, or a selection made with
-            another encoder.
+        AttreeError: nothing to compute, an unknown head, or a selection made with another encoder.
     """
     check_name(precision, PRECISIONS, f"unknown precision {precision}")
     size = encoder.n_layers, encoder.n_heads
-    found = {}
+    columns = {}
     for source in sources if every else ():
         heads = tuple(units(source, *size))
-        found[all_of(source)] = Column(heads, mean=False, dtype=precision, source=source)
+        columns[all_of(source)] = Column(heads, mean=False, dtype=precision, source=source)
     wanted = [(source, heads) for source in sources for heads in sets]
     for path in selections:
         selection = read_selection(path)
         fix = "rank the heads of this encoder with `attree heads`"
         check_selected_with(selection, encoder.slug, encoder.fingerprint, file=Path(path), fix=fix)
         wanted.append((selection["source"], selection["heads"]))
-    found |= dict(
-        mean_column(check_heads(name, heads, *size), precision, name) for name, heads in wanted
+    columns |= dict(
+        mean_column(check_heads(source, heads, *size), precision, source)
+        for source, heads in wanted
     )
-    if not found:
-        raise AttreeError("no-heads", "no heads are asked for", fix="give --heads or --selection")
-    return found
+    if not columns:
+        raise AttreeError("no-heads", "no heads are named", fix="give --heads or --selection")
+    return columns
 
 
 def compute_attention(
@@ -89,8 +89,8 @@ def compute_attention(
 ) -> dict[str, Any]:
     """Compute the associations of a sentence table and write a manifest of shards.
 
-    A whole shard of the same key (code, encoder, source, heads, dtype, policy, and the words
-    themselves) is not computed again; shards of other keys are removed at the end.
+    A complete shard of the same key (code, encoder, source, heads, dtype, policy and words) is not
+    computed again; shards of other keys are removed at the end.
 
     Returns:
         the manifest.
@@ -104,18 +104,18 @@ def compute_attention(
         from attree.encoder.device import settle_dtype
 
         encoder = settle_dtype(encoder, settings.device, elsewhere=settings.scheduler != LOCAL)
-    table, about = read_table(sentences, schema=SENTENCES_SCHEMA)
+    table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         tasks = _tasks(sentences, table, encoder, columns, output, settings)
         todo = [task for task in tasks if not _is_whole(task)]
         missing = sum(task.stop - task.start for task in todo)
-        if there := table.num_rows - missing:
-            say(f"attention: {there:,} of {table.num_rows:,} sentences are computed already")
+        if done := table.num_rows - missing:
+            say(f"attention: {done:,} of {table.num_rows:,} sentences are computed already")
         if todo:
             with progress("attention", total=missing) as advance:
-                for task in _computed(todo, encoder, settings):
+                for task in _compute_shards(todo, encoder, settings):
                     advance(task.stop - task.start)
-        manifest = _manifest(about, encoder, columns, tasks, settings)
+        manifest = _manifest(metadata, encoder, columns, tasks, settings)
         write_json(output, manifest)
         _remove_stale(output, tasks)
     return manifest
@@ -130,7 +130,7 @@ def _tasks(
     settings: StageSettings,
 ) -> list[ShardTask]:
     common = {
-        "code": code_hash(*CODE, without=spared(one.source for one in columns.values())),
+        "code": code_hash(*CODE, without=spared(column.source for column in columns.values())),
         "encoder": encoder.fingerprint,
         "dtype": encoder.dtype,
         "columns": {name: asdict(column) for name, column in columns.items()},
@@ -148,7 +148,7 @@ def _tasks(
 
 
 def _content(rows: pa.Table) -> str:
-    """Hash what the encoder is given: other columns may change without a new run of it."""
+    """Hash what the encoder reads; other columns may change without a new run of the encoder."""
     whole = hashlib.sha256(rows["sentence"].to_numpy().astype(np.int64).tobytes())
     for words in rows["words"].to_pylist():
         whole.update("\x1f".join([*words, "\x1e"]).encode())
@@ -156,19 +156,19 @@ def _content(rows: pa.Table) -> str:
 
 
 def _is_whole(task: ShardTask) -> bool:
-    found = shard_metadata(Path(task.shard))
-    return found is not None and found.get("key") == task.metadata["key"]
+    metadata = shard_metadata(Path(task.shard))
+    return metadata is not None and metadata.get("key") == task.metadata["key"]
 
 
-def _computed(
+def _compute_shards(
     todo: Sequence[ShardTask], encoder: ResolvedEncoder, settings: StageSettings
 ) -> Iterator[ShardTask]:
-    """Compute what is to be done, here or on workers, and yield each task once it is done."""
+    """Compute shards in this process or on workers, and yield each task when it is done."""
     if settings.scheduler != LOCAL or (settings.workers > 1 and len(todo) > 1):
         from attree.stages.workers import run_on_workers
 
         yield from run_on_workers(todo, encoder, settings)
-    else:  # a worker process of its own would cost a second encoder's start
+    else:  # a worker process would load a second encoder
         from attree.encoder.load import load_encoder
 
         loaded = load_encoder(encoder, device=settings.device, threads=settings.threads)
@@ -177,7 +177,7 @@ def _computed(
 
 
 def _manifest(
-    about: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     encoder: ResolvedEncoder,
     columns: Mapping[str, Column],
     tasks: Sequence[ShardTask],
@@ -200,8 +200,8 @@ def _manifest(
         "counts": dict(counts),
         "too_long": settings.too_long,
         "encoder": described,
-        "language": about.get("language"),
-        "split": about.get("split"),
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
         "provenance": provenance(
             code=CODE,
             settings={"too_long": settings.too_long, "columns": sorted(columns)},
@@ -216,7 +216,7 @@ def _folder(output: Path) -> Path:
 
 
 def _remove_stale(output: Path, tasks: Iterable[ShardTask]) -> None:
-    """Remove shards of other keys, and what killed writers left of them."""
+    """Remove shards of other keys, and partial files of killed writers."""
     current, folder = {Path(task.shard) for task in tasks}, _folder(output)
     for file in folder.glob("*"):
         if file not in current and (file.suffix == ".parquet" or file.name.endswith(".part")):

@@ -1,4 +1,4 @@
-"""Parses that were made elsewhere: trees of a file, or the average of several tables of parses."""
+"""Write tables of parses from a file of trees, or as the average of other tables of parses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from attree.treebank.sentence import SplitSettings
 from attree.treebank.table import from_table
 from attree.trees.parses import Parses, write_parsed
 
-#: Sentences named one by one where no tree of a file fits them.
+#: The most sentences without a tree that are named one by one.
 _NAMED = 20
 
 
@@ -32,54 +32,52 @@ def write_imported(
 ) -> None:
     """Write another parser's trees as parses of a sentence table.
 
-    A tree belongs to the sentence whose words it has, in the order of both files. It may have
-    punctuation that the table has not: what the table's cleaning took out is taken out of it too.
-    A sentence without a tree is ``skipped``, and named. Labels are kept where the file has some,
-    without functions unless the table has them. Tags are not: they may be the gold ones that the
-    parser was given.
+    A tree belongs to the sentence with its words, in the order of both files. Punctuation that
+    the table's cleaning removed is removed from the tree too. A sentence without a tree gets the
+    status ``skipped`` and is named. Labels are kept if the file has some, without functions unless
+    the table has them. Tags are dropped, since they may be the gold tags that the parser read.
 
     Args:
         predictions: files of trees in a treebank format.
         sentences: the SENTENCES table.
         output: the PARSES table to write.
-        settings: how the file is read.
-        accept_loss: the share of the sentences that may be without a tree, if more than
-            ``MOST_SENTENCES``.
+        settings: how the files are read.
+        accept_loss: the share of sentences that may lack a tree, if more than ``MOST_SENTENCES``.
 
     Raises:
-        AttreeError: a file that cannot be read, none of its trees has a sentence, or more sentences
-            than that have none.
+        AttreeError: a file cannot be read, no tree has the words of a sentence, or too many
+            sentences lack a tree.
     """
     table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     gold = list(from_table(table))
     refused: list[str] = []
     functions = metadata.get("settings", {}).get("functions", settings.functions)
     how = replace(settings, functions=functions)
-    read = [one for file in predictions for one in read_whole([file], how, refused.append)]
-    found = dict(paired(gold, read, refused))
-    if not found:
+    predicted = [tree for file in predictions for tree in read_whole([file], how, refused.append)]
+    trees = dict(paired(gold, predicted, refused))
+    if not trees:
         first = f" (first: {refused[0]})" if refused else ""
         problem = f"no tree has the words of a sentence{first}"
-        fix = f"check that it parses the sentences of {sentences}"
+        fix = f"give trees of the sentences of {sentences}"
         raise AttreeError("other-sentences", problem, file=predictions[0], fix=fix)
     more = [f"and {len(refused) - _NAMED:,} more"] if len(refused) > _NAMED else []
     names = ", ".join(map(str, predictions))
-    total = f"{names}: trees of {len(found):,} of {len(gold):,} sentences"
+    total = f"{names}: trees of {len(trees):,} of {len(gold):,} sentences"
     for line in (*refused[:_NAMED], *more, total):
         say(f"attree: {line}")
-    if len(gold) - len(found) > max(MOST_SENTENCES, accept_loss) * len(gold):
+    if len(gold) - len(trees) > max(MOST_SENTENCES, accept_loss) * len(gold):
         raise AttreeError(
             "missing-trees",
-            f"only {len(found):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
+            f"only {len(trees):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
             file=predictions[0],
-            fix="give the trees of the same sentences; if this is right, --accept-loss SHARE"
+            fix="give trees of the same sentences, or allow the loss by --accept-loss SHARE"
             " (accept_loss under systems in config.yaml)",
         )
-    parses = as_parses(gold, found, labelled=has_labels(found.values(), predictions[0]))
+    parses = as_parses(gold, trees, labelled=has_labels(trees.values(), predictions[0]))
     parses = replace(parses, sentence=table["sentence"].to_numpy())
-    about = {"file": ", ".join(path.name for path in predictions), "refused": len(refused)}
+    details = {"file": ", ".join(path.name for path in predictions), "refused": len(refused)}
     code = ["attree.cli.decode:import_command"]
-    write_parsed(output, parses.table(), metadata, code=code, settings=about)
+    write_parsed(output, parses.table(), metadata, code=code, settings=details)
 
 
 def write_average(
@@ -97,22 +95,22 @@ def write_average(
         threshold, weights: as for :func:`attree.decoding.average.average`.
 
     Raises:
-        AttreeError: tables of different sentences, or other than a weight for each.
+        AttreeError: the tables are of different sentences, or a weight is missing.
     """
-    read = [read_table(path, schema=PARSES_SCHEMA) for path in members]
-    parses = [Parses.of_table(table) for table, _ in read]
-    for path, one in zip(members[1:], parses[1:], strict=True):
-        if not np.array_equal(one.sentence, parses[0].sentence):
+    tables = [read_table(path, schema=PARSES_SCHEMA) for path in members]
+    parses = [Parses.of_table(table) for table, _ in tables]
+    for path, part in zip(members[1:], parses[1:], strict=True):
+        if not np.array_equal(part.sentence, parses[0].sentence):
             problem = f"these are not the sentences of {members[0]}"
             fix = "average parsers of one split"
             raise AttreeError("other-sentences", problem, file=path, fix=fix)
-    parsed = np.logical_and.reduce([one.status != SKIPPED for one in parses])
-    trees = average([one.trees for one in parses], threshold=threshold, weights=weights)
+    parsed = np.logical_and.reduce([part.status != SKIPPED for part in parses])
+    trees = average([part.trees for part in parses], threshold=threshold, weights=weights)
     trees = trees.keep(np.repeat(parsed, trees.n_spans))
     status = np.where(parsed, parses[0].status, SKIPPED)
-    for one in parses[1:]:
-        status = np.where(parsed & (status == OK), one.status, status)
+    for part in parses[1:]:
+        status = np.where(parsed & (status == OK), part.status, status)
     made = Parses(parses[0].sentence, trees, status)
-    about = {"members": [str(path) for path in members], "threshold": threshold, "weights": weights}
+    how = {"members": [str(path) for path in members], "threshold": threshold, "weights": weights}
     code = ["attree.cli.decode:average_command"]
-    write_parsed(output, made.table(), read[0][1], code=code, settings=about)
+    write_parsed(output, made.table(), tables[0][1], code=code, settings=how)

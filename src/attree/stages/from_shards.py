@@ -1,4 +1,4 @@
-"""Parses of a treebank from the associations that the attention stage left on disk."""
+"""Parse a treebank from the associations that the attention stage wrote."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ def write_parses(
 
     Args:
         attention: a manifest that holds the mean of these heads.
-        selection: what ``attree heads`` wrote.
+        selection: the file that ``attree heads`` wrote.
         output: the table to write (``schemas.PARSES_SCHEMA``), sorted by sentence.
-        recipe: association, score and decoder; where one is None, the selection's own.
+        recipe: association, score and decoder; None takes that of the selection.
 
     Raises:
-        AttreeError: the selection is of another encoder, or the association is missing, not
-            whole, or not finite.
+        AttreeError: the selection is of another encoder, or the association is missing, incomplete
+            or not finite.
     """
     manifest, chosen = read_manifest(attention), read_selection(selection)
     used = {name: value or chosen.get(name) for name, value in recipe.items()}
     if missing := [name for name, value in used.items() if value is None]:
-        problem = f"this selection does not say which {missing[0]}"
+        problem = f"this selection names no {missing[0]}"
         raise AttreeError("bad-selection", problem, file=selection, fix=f"give --{missing[0]}")
     encoder = manifest["encoder"]
     fix = "give the selection made with this encoder"
-    which = (encoder["slug"], encoder["fingerprint"])
-    check_selected_with(chosen, *which, file=selection, fix=fix)
+    identity = (encoder["slug"], encoder["fingerprint"])
+    check_selected_with(chosen, *identity, file=selection, fix=fix)
     column, _ = mean_column(chosen["heads"], source=chosen["source"])
     total, policy = manifest["counts"]["sentences"], manifest["too_long"]
     with progress("decoding", total=total) as advance:
         parses = parse_shards(attention, column, used, policy, advance=advance)
     if len(parses) != total or (np.diff(parses.sentence) == 0).any():
-        problem = f"the shards hold {len(parses):,} sentences where the manifest counts {total:,}"
+        problem = f"the shards hold {len(parses):,} sentences, and the manifest counts {total:,}"
         fix = "run `attree attention` again"
         raise AttreeError("sentence-count", problem, file=attention, fix=fix)
     made = provenance(
@@ -62,7 +62,7 @@ def write_parses(
         attention=manifest["provenance"],
         selection=chosen.get("provenance"),
     )
-    about = {
+    metadata = {
         "language": manifest["language"],
         "split": manifest["split"],
         "encoder": encoder["slug"],
@@ -70,7 +70,7 @@ def write_parses(
         "provenance": made,
     }
     table = parses.table()
-    write_table(output, table, schema=PARSES_SCHEMA, metadata=about)
+    write_table(output, table, schema=PARSES_SCHEMA, metadata=metadata)
     return table
 
 
@@ -87,21 +87,21 @@ def parse_shards(
 
     Args:
         attention: the manifest.
-        column: its association.
+        column: the column of the association.
         recipe: association, score and decoder.
-        policy: of sentences without an association, a key of :data:`attree.trees.parses.POLICIES`.
-        units: which matrices of each sentence are averaged; by default there is one.
-        advance: told how many sentences are done.
+        policy: a key of :data:`attree.trees.parses.POLICIES`, for sentences without an association.
+        units: the matrices of each sentence to average; None if each has one.
+        advance: called with the number of sentences just parsed.
     """
     decoder = MatrixDecoder(recipe, scored=False)
     numbers, statuses, trees = [np.empty(0, np.int32)], [np.empty(0, np.str_)], []
     for batch in read(attention, column):
         status = np.array(batch.status, dtype=np.str_)
-        there = np.flatnonzero(status == OK)
-        values = batch.values if units is None else _averaged(batch, units)
+        rows = np.flatnonzero(status == OK)
+        values = batch.values if units is None else _average_units(batch, units)
         n_words = batch.n_words.astype(np.int64)
-        matrices = Matrices(values, n_words[there], batch.sentence[there])
-        prepared = Prepared(decoder, n_words, status, [there])
+        matrices = Matrices(values, n_words[rows], batch.sentence[rows])
+        prepared = Prepared(decoder, n_words, status, [rows])
         trees.append(prepared.trees([matrices]))
         numbers.append(batch.sentence)
         statuses.append(status)
@@ -124,8 +124,8 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
     return f"{named} ({used} trees, seed {chosen.get('seed')})"
 
 
-def _averaged(batch: AssociationBatch, units: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Return the mean of some of each sentence's matrices, flat, one after the other."""
+def _average_units(batch: AssociationBatch, units: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Return the mean of these matrices for each sentence, flattened and concatenated."""
     means, begin = [np.empty(0, np.float32)], 0
     for n_words in batch.n_associated.astype(int):
         size = batch.matrices_each * n_words * n_words

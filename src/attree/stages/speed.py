@@ -1,4 +1,4 @@
-"""How fast parsers are, side by side: sentences a second from words to trees."""
+"""Measure the speed of parsers, in sentences a second from words to trees."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def write_speeds(
     Args:
         parsers: name → a selection of ``attree heads`` or a folder of ``attree train``.
         sentences: a SENTENCES table.
-        encoder: its description; it is loaded once, outside the times, and once for each parser
-            that has adapted it.
-        output: the JSON to write.
+        encoder: description of the encoder; it is loaded before timing, and again for each parser
+            with an adapted encoder.
+        output: the JSON file to write.
         first: how many sentences of the table are parsed.
         device: as for :func:`attree.encoder.load.load_encoder`.
     """
-    table, about = read_table(sentences, schema=SENTENCES_SCHEMA)
+    table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     words = table["words"].slice(0, first).to_pylist()
     chosen = Overrides(encoder=str(encoder))
-    found = {name: find_parser(path, chosen) for name, path in parsers.items()}
+    sources = {name: find_parser(path, chosen) for name, path in parsers.items()}
     loaded = load_encoder(encoder, device=device, threads=1)
     speeds = {}
-    for name, one in found.items():
-        alike = one.encoder.fingerprint == loaded.fingerprint
-        own = loaded if alike else load_encoder(one.encoder, device=device, threads=1)
-        speeds[name] = Parser(one.on(own)).sentences_a_second(words)
+    for name, source in sources.items():
+        alike = source.encoder.fingerprint == loaded.fingerprint
+        used = loaded if alike else load_encoder(source.encoder, device=device, threads=1)
+        speeds[name] = Parser(source.on(used)).sentences_a_second(words)
     made = {
-        "language": about.get("language"),
-        "split": about.get("split"),
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
         "encoder": loaded.slug,
         "sentences": len(words),
         "sentences_a_second": speeds,

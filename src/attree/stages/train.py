@@ -1,4 +1,4 @@
-"""One training session: trees chosen, the encoder run, settings tuned, the parser trained."""
+"""Train a parser: choose trees, run the encoder, tune settings, fit the parser."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ Layers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """What ``attree train`` is asked for.
+    """The arguments of ``attree train``.
 
     Attributes:
         sentences: table that trees are chosen from.
-        also: further ones.
-        structure: further ones, whose labels and tags are not learned.
-        encoder: what ``find_encoder`` finds; the ready parsers' one if None.
-        recipe: the parser.
-        choice: which trees.
-        fitting: how it is trained on them.
+        also: further tables.
+        structure: further tables, whose labels and tags are not learned.
+        encoder: what ``find_encoder`` finds; the encoder of the ready parsers if None.
+        recipe: recipe of the parser.
+        choice: which trees are chosen.
+        fitting: settings of the training.
         layers: hidden states read; the middle of the encoder if None.
-        tune_layers: what is chosen among, where there are trees to tune on; each by default.
-        tune_dropouts: dropout rates chosen among with them; the recipe's own by default.
-        evaluated: tables that no tree may be in, unless ``allow_overlap``.
+        tune_layers: layers to choose among on the tuning trees; every layer by default.
+        tune_dropouts: dropout rates to choose among with them; the recipe's rate by default.
+        evaluated: tables that may not share a sentence with the trees, unless ``allow_overlap``.
         device: ``cpu`` or ``cuda``.
-        half_precision: whether weights are kept in 16 bits each, not 32.
-        source: where the sentences are from, for people.
-        language: of the trees, a name or a code; by default their table's name or their words tell.
-        own_rate: whether the recipe's learning rate was asked for, so that no start changes it.
+        half_precision: whether weights are stored in 16 bits in place of 32.
+        source: where the sentences are from, for the model card.
+        language: name or code of the trees' language; by default found by table name or words.
+        own_rate: whether the learning rate was asked for, so that no start changes it.
     """
 
     sentences: Path
@@ -92,15 +92,15 @@ class TrainingRequest:
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds a parser or anything of others, before anything is trained."""
-    own = {ABOUT, WEIGHTS}
-    check_folder(folder, FILES, own, ABOUT, what="a trained parser", overwrite=overwrite)
+    """Refuse, before training, a folder that holds a parser or other files."""
+    written = {ABOUT, WEIGHTS}
+    check_folder(folder, FILES, written, ABOUT, what="a trained parser", overwrite=overwrite)
 
 
 def train_parser(
     request: TrainingRequest, output: Path, *, progress: Progress = silent
 ) -> TrainedParser:
-    """Train a parser and write its folder; ``progress`` shows how far it is."""
+    """Train a parser and write its folder; ``progress`` shows the progress."""
     if request.language:
         request = replace(request, language=code_of(request.language))
     chosen = choose_trees(
@@ -112,14 +112,14 @@ def train_parser(
         allow_overlap=request.allow_overlap,
         raw=request.recipe.rounds > 0,
     )
-    request = _with_start(request, chosen)
+    request = _choose_start(request, chosen)
     _check_start(request)
     described = _encoder_of(request)
     encoder = load_encoder(described, device=request.device)
     start = request.fitting.start
     request, first = _first(request, str(encoder.device))
     if request.recipe.rank:
-        encoder = _adapted(encoder, described, request, chosen, progress)
+        encoder = _adapt(encoder, described, request, chosen, progress)
     plan, tried = _plan(request, encoder, chosen, first)
     parser = fit_in_rounds(
         encoder,
@@ -134,17 +134,17 @@ def train_parser(
     language = request.language or _language(request, chosen)
     parser.about |= {"tuning": tried, "table": chosen.provenance, "language": language}
     parser.about["start"] = start
-    # with these the parser finds its encoder again wherever it is
+    # with these the parser finds its encoder on any machine
     parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
     parser.about["scores"] = list(_scores(TrainedModel(parser, encoder), request, chosen))
     save_parser(parser, output, card=card(parser, request.source), half=request.half_precision)
     return parser
 
 
-def _with_start(request: TrainingRequest, chosen: Chosen) -> TrainingRequest:
-    """Settle what the first weights are, where it is not said: the default parser's if they fit."""
+def _choose_start(request: TrainingRequest, chosen: Chosen) -> TrainingRequest:
+    """Choose the start if none is named: the default parser, if its weights fit the request."""
     fitting, start = request.fitting, "encoder"
-    tables = _apart(request, chosen)
+    tables = _tables_to_score(request, chosen)
     to_score = [words for _, table in tables for words in table["words"].to_pylist()]
     if fitting.start is not None:
         say_seen(fitting.start, to_score)
@@ -156,42 +156,42 @@ def _with_start(request: TrainingRequest, chosen: Chosen) -> TrainingRequest:
     return replace(request, fitting=replace(fitting, start=start))
 
 
-def _apart(request: TrainingRequest, chosen: Chosen) -> list[tuple[str, pa.Table]]:
-    """Return the sentences that the new parser is to be scored on, and what they are called."""
+def _tables_to_score(request: TrainingRequest, chosen: Chosen) -> list[tuple[str, pa.Table]]:
+    """Return the names and tables of the sentences that the new parser is scored on."""
     held_out = [] if chosen.apart is None else [("held out", chosen.apart)]
     evaluated = (read_table(path, schema=SENTENCES_SCHEMA)[0] for path in request.evaluated)
     return [*held_out, *(("to be evaluated on", table) for table in evaluated)]
 
 
 def usual_start(scored: Sequence[Sequence[str]]) -> str:
-    """Return the first weights where they are not named: the default parser's.
+    """Return the start of training if none is named: the default parser.
 
     Args:
-        scored: sentences that the new parser is to be scored on. If the default parser was trained
-            on one of them, training starts from the encoder; that is said on stderr.
+        scored: sentences that the new parser is scored on. If the default parser was trained on
+            one of them, training starts from the encoder, and a message on stderr says so.
     """
-    if told := _seen(DEFAULT, scored):
-        say(f"attree: {told}: training starts from the encoder")
+    if message := _describe_seen(DEFAULT, scored):
+        say(f"attree: {message}: training starts from the encoder")
         return "encoder"
     return DEFAULT
 
 
 def say_seen(start: str, scored: Sequence[Sequence[str]]) -> None:
-    """Say on stderr how many sentences to be scored the parser to start from was trained on."""
-    if told := _seen(start, scored):
-        say(f"attree: {told}: their F1 is too high")
+    """Say on stderr how many of the scored sentences the starting parser was trained on."""
+    if message := _describe_seen(start, scored):
+        say(f"attree: {message}: their F1 is too high")
 
 
-def _seen(start: str, scored: Sequence[Sequence[str]]) -> str:
+def _describe_seen(start: str, scored: Sequence[Sequence[str]]) -> str:
     folder = folder_of_start(start) if scored else None
     seen = load_parser(folder).trained_on if folder else np.empty(0)
     shared = int(np.isin(fingerprints(scored), seen).sum())
-    told = f"{start} was trained on {shared:,} of the {len(scored):,} sentences to be scored"
-    return told if shared else ""
+    message = f"{start} was trained on {shared:,} of the {len(scored):,} sentences to be scored"
+    return message if shared else ""
 
 
 def _check_start(request: TrainingRequest) -> None:
-    """Refuse a parser to start from, where the encoder is to be adapted."""
+    """Refuse a parser to start from if the encoder is to be adapted."""
     start = request.fitting.start
     if request.recipe.rank and folder_of_start(start):
         problem = f"a parser that adapts its encoder starts from the encoder, not from {start}"
@@ -200,7 +200,7 @@ def _check_start(request: TrainingRequest) -> None:
 
 
 def _encoder_of(request: TrainingRequest) -> ResolvedEncoder:
-    """Find the encoder: that of the parser to start from, the one named, or the usual one."""
+    """Find the encoder: of the parser to start from, else the one named, else the default one."""
     start = folder_of_start(request.fitting.start)
     if start is None:
         return find_encoder(request.encoder or usual_encoder())
@@ -208,15 +208,15 @@ def _encoder_of(request: TrainingRequest) -> ResolvedEncoder:
     return find_parser(str(start), Overrides(encoder=named, dtype=DTYPES[0])).encoder
 
 
-def _adapted(
+def _adapt(
     encoder: Encoder,
     described: ResolvedEncoder,
     request: TrainingRequest,
     chosen: Chosen,
     progress: Progress,
 ) -> Encoder:
-    """Adapt the encoder to the trees, and load it again with its low-rank weights."""
-    plan = _settled(request, encoder, chosen)
+    """Adapt the encoder to the trees, and load it with its low-rank weights."""
+    plan = _base_plan(request, encoder, chosen)
     weights = train_adapter(encoder, verify(described), chosen.trees, plan, progress=progress)
     with tempfile.TemporaryDirectory(prefix="attree-") as folder:
         path = Path(folder) / WEIGHTS
@@ -225,7 +225,7 @@ def _adapted(
 
 
 def _language(request: TrainingRequest, chosen: Chosen) -> str:
-    """Return the code of the trees' language: their treebank's name, else their words say it."""
+    """Return the code of the trees' language, told from the treebank's name or from the words."""
     named = "" if request.also else code_in(chosen.provenance["language"] or "")
     return named or language_of_most(chosen.trees.words)
 
@@ -233,22 +233,22 @@ def _language(request: TrainingRequest, chosen: Chosen) -> str:
 def _scores(
     model: TrainedModel, request: TrainingRequest, chosen: Chosen
 ) -> Iterator[dict[str, Any]]:
-    """Score the parser on the trees set apart: those held out, then those to be evaluated on."""
-    for name, table in _apart(request, chosen):
+    """Yield the parser's scores on the held-out trees, then on those to be evaluated on."""
+    for name, table in _tables_to_score(request, chosen):
         gold = Gold.of_table(table, chosen.provenance.get("punctuation") or "keep")
         yield from Evaluation(gold, [Parser(model).parse_gold(gold, name)]).figures()
 
 
-#: From the weights of another parser: Adam's learning rate, since they are good and soon unlearned;
-#: the threshold of labels, since they are surer than those of a parser of few trees.
+#: For training that starts from another parser: Adam's learning rate, low since good weights are
+#: soon unlearned; the least threshold of labels, since such a parser is surer than a new one.
 GOING_ON, SURER = 3e-4, 0.25
 
 
 def going_on(recipe: FewShotRecipe, *, own_rate: bool) -> FewShotRecipe:
-    """Return a recipe as it is trained from the weights of another parser.
+    """Return a recipe changed for training that starts from another parser.
 
     Args:
-        recipe: that of training from the encoder.
+        recipe: recipe for training from the encoder.
         own_rate: whether its learning rate was asked for, and stays.
     """
     return replace(
@@ -259,7 +259,7 @@ def going_on(recipe: FewShotRecipe, *, own_rate: bool) -> FewShotRecipe:
 
 
 def _first(request: TrainingRequest, device: str) -> tuple[TrainingRequest, TrainedParser | None]:
-    """Read the parser whose weights are the first ones, where ``start`` names one."""
+    """Load the parser that ``start`` names, if any, and change the request to go on from it."""
     folder = folder_of_start(request.fitting.start)
     if folder is None:
         return request, None
@@ -272,25 +272,25 @@ def _first(request: TrainingRequest, device: str) -> tuple[TrainingRequest, Trai
 def _plan(
     request: TrainingRequest, encoder: Encoder, chosen: Chosen, first: TrainedParser | None
 ) -> tuple[TrainingPlan, list[dict[str, Any]]]:
-    """Settle the plan, on the tuning trees if there are any; and what was tried there."""
-    recipe, plan = request.recipe, _settled(request, encoder, chosen)
+    """Return the plan, chosen on the tuning trees if there are any, and what was tried there."""
+    recipe, plan = request.recipe, _base_plan(request, encoder, chosen)
     if first is not None and request.layers is None:
         plan = plan_like(plan, first)
     if chosen.tuning is None:
         return plan, []
     if not any(PARTS[name].reads_layers for name in recipe.parts):
-        problem = "head weights have no layer to tune"
+        problem = "a parser of head weights has no layer to tune"
         raise AttreeError("no-layer", problem, fix="leave --tune-on out")
     wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
     plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)
     return choose(encoder, chosen.trees, chosen.tuning, plans, first=first)
 
 
-def _settled(request: TrainingRequest, encoder: Encoder, chosen: Chosen) -> TrainingPlan:
-    """Return the plan before anything is tuned."""
+def _base_plan(request: TrainingRequest, encoder: Encoder, chosen: Chosen) -> TrainingPlan:
+    """Return the plan before any tuning."""
     layers = request.layers or around_middle(encoder.n_layers, request.recipe.spread)
-    given = {"seed": request.choice.seed, "shares": chosen.shares, **asdict(request.fitting)}
-    return TrainingPlan(request.recipe, layers, **given)
+    settings = {"seed": request.choice.seed, "shares": chosen.shares, **asdict(request.fitting)}
+    return TrainingPlan(request.recipe, layers, **settings)
 
 
 def around_middle(n_layers: int, spread: int) -> Layers:
@@ -313,17 +313,17 @@ def parse_layers(text: str) -> Layers:
 
 
 def summary(parser: TrainedParser, output: Path) -> Iterator[str]:
-    """Yield what was trained, its F1 on trees set apart if there are any, and what comes next."""
-    about = parser.about
+    """Yield lines on the training, its F1 on trees set apart, and the next command."""
+    facts = parser.about
     yield (
-        f"{output}: {about['trees']} trees, {about['steps']} steps, {about['seconds']:.1f} s, "
-        f"loss {about['loss']['first']:.2f} to {about['loss']['last']:.2f}"
+        f"{output}: {facts['trees']} trees, {facts['steps']} steps, {facts['seconds']:.1f} s, "
+        f"loss {facts['loss']['first']:.2f} to {facts['loss']['last']:.2f}"
     )
-    if about["first"] is not None:
-        yield f"first weights: of {about['start']}; --start encoder takes those of the encoder"
-    for one in about["scores"]:
-        yield f"F1 {scored(one)}"
-    if about["dev_f1"] is not None:
-        right = about["dev_right_branching"]
+    if facts["first"] is not None:
+        yield f"first weights: of {facts['start']}; --start encoder takes those of the encoder"
+    for scores in facts["scores"]:
+        yield f"F1 {scored(scores)}"
+    if facts["dev_f1"] is not None:
+        right = facts["dev_right_branching"]
         yield f"right branching {right:.1f} on the held-out trees, which training was stopped by"
     yield f'next: attree try "A sentence." --parser {shlex.quote(str(output))}'

@@ -1,7 +1,7 @@
-"""Shards on Dask workers: processes of this machine, or those of any scheduler.
+"""Compute shards on Dask workers, of this machine or of any scheduler.
 
-Every worker loads the encoder once, through a plugin, so that a worker that is started again after
-a crash has one too.
+Every worker loads the encoder once, by a plugin, so that a worker that restarts after a crash has
+it too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from attree.encoder.load import Encoder
 
-#: Times that a shard is tried on another worker after the one that had it has died.
+#: How often a shard is tried on another worker after its worker died.
 _RETRIES = 2
 
 _PLUGIN = "attree-encoder"
@@ -36,7 +36,7 @@ class EncoderPlugin(WorkerPlugin):
         self.loaded: Encoder | None = None
 
     def setup(self, worker: Worker) -> None:
-        """Load; called by Dask when a worker starts."""
+        """Load the encoder; Dask calls this when a worker starts."""
         from attree.encoder.load import load_encoder
 
         self.loaded = load_encoder(
@@ -44,7 +44,7 @@ class EncoderPlugin(WorkerPlugin):
         )
 
     def _device(self, worker: Worker) -> str | None:
-        """Return this worker's device: GPUs are dealt out to the workers in turn."""
+        """Return this worker's device; workers take the GPUs in turn."""
         import torch
 
         if self.settings.device is not None or torch.cuda.device_count() < 2:
@@ -56,7 +56,7 @@ class EncoderPlugin(WorkerPlugin):
 def run_on_workers(
     tasks: Sequence[ShardTask], encoder: ResolvedEncoder, settings: StageSettings
 ) -> Iterator[ShardTask]:
-    """Compute shards on workers and yield each task once it is done, in any order."""
+    """Compute shards on workers and yield each task when it is done, in any order."""
     kind, options = "local", {}
     if settings.scheduler != LOCAL:
         kind, options = "address", {"address": settings.scheduler}
