@@ -67,7 +67,7 @@ try:
             file=config["published"],
         )
     LANGUAGES = discover(**config["treebanks"])
-    splits = {name: one.splits for name, one in LANGUAGES.items()}
+    splits = {name: language.splits for name, language in LANGUAGES.items()}
     PLAN = make_plan(config, splits, LANGUAGES.problems, RECIPES)
     RUN = ReportedRun.of(config, PLAN, LANGUAGES)
 except AttreeError as error:
@@ -92,16 +92,17 @@ def say_tables(failed=False):
     # Of those in the configuration the ones that this run's targets ask for.
     asked = {str(file) for job in workflow.persistence.dag.jobs for file in job.output}
     tables = [("tables", name) for name in PLAN.tables]
-    for folder, name in [*tables, *(("comparisons", one) for one in PLAN.comparisons)]:
+    tables += [("comparisons", name) for name in PLAN.comparisons]
+    for folder, name in tables:
         first = Path(config["results"], folder, f"{name}.md")
         if str(first) not in asked:
             continue
-        found = sorted(first.parent.glob(f"{name}*.md"))
-        for path in found:
+        paths = sorted(first.parent.glob(f"{name}*.md"))
+        for path in paths:
             earlier = failed and path.stat().st_mtime < BEGAN
             note = " (of an earlier run)" if earlier else ""
             print(f"attree: table: {path}{note}", file=sys.stderr)
-        if not found:
+        if not paths:
             print(f"attree: table not made: {name}", file=sys.stderr)
 
 
@@ -172,8 +173,8 @@ COMPARISONS = Comparisons(config, PLAN, RECIPES)
 
 
 SIZED = {
-    "language": [one for one, _ in PLAN.sized],
-    "split": [one for _, one in PLAN.sized],
+    "language": [language for language, _ in PLAN.sized],
+    "split": [split for _, split in PLAN.sized],
 }
 
 
@@ -219,10 +220,8 @@ def attention_threads(wildcards):
 
 def tuned(stage, extension, encoder, parser):
     # A file of a stage that looks at the trees that heads are ranked on.
-    one = PLAN.tunings[encoder, parser]
-    return (
-        f"<results>/{stage}/{encoder}/{parser}/{one.language}/{one.split}.{extension}"
-    )
+    tuning = PLAN.tunings[encoder, parser]
+    return f"<results>/{stage}/{encoder}/{parser}/{tuning.language}/{tuning.split}.{extension}"
 
 
 def selection(wildcards):
@@ -240,10 +239,10 @@ def selections_options(wildcards, input):
 
 def all_options(wildcards):
     # Every unit of every source that is ranked on this set, in one file an encoder and split.
-    place = (wildcards.language, wildcards.split)
-    sources = EXPERIMENTS.sources(wildcards.encoder, "/".join(place))
-    for (encoder, parser), one in PLAN.tunings.items():
-        if (encoder, one.language, one.split) == (wildcards.encoder, *place):
+    split_key = (wildcards.language, wildcards.split)
+    sources = EXPERIMENTS.sources(wildcards.encoder, "/".join(split_key))
+    for (encoder, parser), tuning in PLAN.tunings.items():
+        if (encoder, tuning.language, tuning.split) == (wildcards.encoder, *split_key):
             sources.append(config["parsers"][parser]["source"])
     return as_options({"heads": "all", "source": list(dict.fromkeys(sources))})
 
@@ -277,10 +276,10 @@ def average_options(wildcards):
 
 
 def selection_options(wildcards):
-    one = PLAN.tunings[wildcards.encoder, wildcards.parser]
+    tuning = PLAN.tunings[wildcards.encoder, wildcards.parser]
     parser = config["parsers"][wildcards.parser]
     options = {key: parser[key] for key in ("source", "heads", "rank_by")}
-    return as_options(options | {"trees": one.trees, "seed": one.seed})
+    return as_options(options | {"trees": tuning.trees, "seed": tuning.seed})
 
 
 def sentence_scores(rows):
@@ -298,7 +297,7 @@ def language_sentences(wildcards):
 def scores(rows):
     return [
         *[path_of(SCORES_PATH, **asdict(row)) for row in rows],
-        *[path_of(BASELINES_PATH, "/".join(place)) for place in split_keys(rows)],
+        *[path_of(BASELINES_PATH, "/".join(key)) for key in split_keys(rows)],
     ]
 
 
@@ -336,7 +335,7 @@ def made_experiments(wildcards):
 
 def attention_spares(wildcards):
     # A changed decoder runs the encoder again only where a parser averages the trees of heads.
-    return spared(one["source"] for one in config["parsers"].values())
+    return spared(parser["source"] for parser in config["parsers"].values())
 
 
 def corpus_inputs(wildcards):
@@ -359,10 +358,10 @@ def corpus_spares(wildcards):
 
 
 def corpus_parser(wildcards):
-    one = config["corpora"][wildcards.corpus]
+    corpus = config["corpora"][wildcards.corpus]
     if folder := corpus_folder(wildcards):
         return [f"{folder}/{name}" for name in ("parser.json", "weights.safetensors")]
-    return tuned("heads", "json", one["encoder"], one["parser"])
+    return tuned("heads", "json", corpus["encoder"], corpus["parser"])
 
 
 def corpus_parser_option(wildcards, input):
@@ -370,10 +369,12 @@ def corpus_parser_option(wildcards, input):
 
 
 def corpus_options(wildcards):
-    one = config["corpora"][wildcards.corpus]
-    without = ["--no-split-lines"] if one["sentences"] is False else []
+    corpus = config["corpora"][wildcards.corpus]
+    without = ["--no-split-lines"] if corpus["sentences"] is False else []
     given = as_options(
-        omit(one, "inputs", "encoder", "parser"), format="to", sentences="split-lines"
+        omit(corpus, "inputs", "encoder", "parser"),
+        format="to",
+        sentences="split-lines",
     )
     return " ".join([given, *without])
 
