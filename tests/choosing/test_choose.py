@@ -150,7 +150,7 @@ def test_wrong_choices_are_told(tmp_path: Path):
     file = text(tmp_path, ["a b c d e f"])
     for arguments, problem in (
         (("--by", "best"), f"choose one of {', '.join(WAYS)}"),
-        (("--output", str(file)), "the output is the input"),
+        (("--output", str(file)), "this output is also an input"),
         (("--by", "diverse", "--parser", "upio"), "no distribution over trees"),
     ):
         done = CliRunner().invoke(app, ["choose", str(file), *arguments])

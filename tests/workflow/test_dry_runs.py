@@ -134,7 +134,7 @@ def test_a_parser_that_is_trained_already_is_a_row_and_not_trained_again(small: 
         {"tables": {"t": {"runs": runs}}, "comparisons": {"c": {"runs": runs}}}
         | {"trained": {"mine": own}, "corpora": {}, "published": None}
     )
-    assert "parsers/mine: trained.mine: folder: no parser of" in small.refused()
+    assert "parsers/mine: trained.mine: folder holds no parser of" in small.refused()
     put(small.folder / "parsers/mine/parser.json", '{"recipe": {"decoder": "labelled_risk"}}')
     put(small.folder / "parsers/mine/weights.safetensors", "")
     ran = small.plan("all", "comparison", "-p")
