@@ -53,6 +53,13 @@ def test_every_file_is_there(finished: Checkout) -> None:
     assert not re.search("Traceback|error", finished.logs(), re.IGNORECASE)
 
 
+def test_waiting_jobs_are_looked_at_only_when_a_job_has_ended(tiny: Checkout) -> None:
+    tables = [f"results/treebanks/{name}/test.parquet" for name in ("english", "other")]
+    ran = tiny.snakemake("--cores", "1", "--verbose", "results/encoders/tiny.json", *tables)
+    assert ran.status == 0, ran.text
+    assert ran.text.count("Resources before job selection") == 3
+
+
 def test_the_same_trees_get_the_same_scores_in_both_languages(finished: Checkout) -> None:
     for parser in ("upoa", "upio"):
         english, other = (

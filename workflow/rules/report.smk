@@ -4,6 +4,7 @@ UNFINISHED = path_of(UNFINISHED_FILE, results=config["results"])
 
 
 onstart:
+    lift_job_limit()
     # Not rules: every job would have to run again after one, whose rows are still the same. What a
     # job reads of these files is in the hash among its parameters.
     RUN.write(RUN_PATH)
