@@ -132,8 +132,8 @@ def lift_job_limit():
     # With its limit of 100 jobs a second Snakemake 9 looks at every waiting job again each second,
     # and once more a second for each job that has ended (its pull request 3744): after 70 jobs of
     # 300 that takes half a core. Without a limit it looks when a job ends. A user's limit stays.
-    limiter = workflow.scheduler.job_rate_limiter
-    if limiter and limiter.timespan == 1:
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    if limit and (limit.max_jobs, limit.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
 
 
