@@ -149,6 +149,16 @@ if not workflow.subprocess_exec:
     os.environ[FOLLOWED] = str(os.getpid())
 
 
+onstart:
+    # A later onstart would replace this one.
+    lift_job_limit()
+    # Not rules: every job would have to run again after one, whose rows are still the same. What a
+    # job reads of these files is in the hash among its parameters.
+    RUN.write(RUN_PATH)
+    if EXPERIMENTS.by_name:
+        EXPERIMENTS.write(PLAN_PATH)
+
+
 onsuccess:
     say_losses()
     say_tables()

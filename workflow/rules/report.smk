@@ -3,15 +3,6 @@ RUN_PATH = path_of(RUN_FILE, results=config["results"])
 UNFINISHED = path_of(UNFINISHED_FILE, results=config["results"])
 
 
-onstart:
-    lift_job_limit()
-    # Not rules: every job would have to run again after one, whose rows are still the same. What a
-    # job reads of these files is in the hash among its parameters.
-    RUN.write(RUN_PATH)
-    if EXPERIMENTS.by_name:
-        EXPERIMENTS.write(PLAN_PATH)
-
-
 rule page:
     input:
         scores(PLAN.rows),
