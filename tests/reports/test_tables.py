@@ -137,6 +137,14 @@ def test_a_treebank_that_was_not_read_whole_is_marked(tmp_path: Path) -> None:
     assert rows[0].flat()["treebank_failed"] == 18
 
 
+def test_sentences_that_a_parser_was_trained_on_are_told(tmp_path: Path) -> None:
+    seen = {"parses": {"settings": {"overlap": 7}}}
+    rows = _rows(tmp_path, {**_summary("french"), "provenance": seen}, _summary("german"))
+    for table in build.crosslingual(rows, "T"):
+        assert "UPOA, french: it was trained on 7 of the 10 sentences." in table.note
+        assert "german: it was trained" not in table.note
+
+
 def test_two_encoders_of_one_parser_get_a_column_each(tmp_path: Path) -> None:
     summaries = [{**_summary("german"), "encoder": encoder} for encoder in ("one", "two")]
     table = build.crosslingual(_rows(tmp_path, *summaries), "T")[0]

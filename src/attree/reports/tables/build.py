@@ -166,6 +166,21 @@ class _Protocol:
 
 
 @dataclass(frozen=True, slots=True)
+class _Settings:
+    overlap: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Parses:
+    settings: _Settings = _Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class _Provenance:
+    parses: _Parses = _Parses()
+
+
+@dataclass(frozen=True, slots=True)
 class _Summary:
     """The parts of a summary that tables need, apart from the scores."""
 
@@ -177,6 +192,7 @@ class _Summary:
     label_recall: dict[str, dict[str, float | None]] = field(default_factory=dict)
     std: dict[str, float] = field(default_factory=dict)
     max: dict[str, float] = field(default_factory=dict)
+    provenance: _Provenance = _Provenance()
 
 
 _FORM: dict[str, Any] = {"what": "score summary", "fix": "run `attree score` again"}
@@ -190,6 +206,7 @@ class ScoreRow:
         values: metric → score, None where nothing was scored.
         sentences, scored, skipped, fallback: see :class:`attree.evaluation.counts.Counts`.
         selection: the trees that the parser was tuned or trained on; empty for none.
+        seen: number of sentences that the parser was trained on.
         treebank: ``read``, ``failed``, ``emptied``… → number of sentences of the files.
         intervals: metric → 95 % interval of its score, if the sentences' scores are known.
         label_recall: label → ``recall`` and ``count``.
@@ -216,6 +233,7 @@ class ScoreRow:
     derived: str = ""
     punctuation: str = ""
     selection: str = ""
+    seen: int = 0
     treebank: Mapping[str, int] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     label_recall: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
@@ -246,6 +264,14 @@ class ScoreRow:
         read = self.treebank.get("read", 0)
         whole = read + sum(self.treebank.get(why, 0) for why in ("failed", "emptied", "left_out"))
         return "" if read == whole else f"{read:,} of {whole:,} sentences read"
+
+    @property
+    def overlap(self) -> str:
+        """A remark on sentences that the parser was trained on; empty if there are none."""
+        if not self.seen:
+            return ""
+        who = f"{self.name or self.heading}, {_name(self)}"
+        return f"{who}: it was trained on {self.seen:,} of the {self.sentences:,} sentences."
 
     @property
     def heading(self) -> str:
@@ -365,6 +391,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path, resample:
         derived=protocol.derived,
         punctuation=protocol.punctuation or "",
         selection=protocol.selection or "",
+        seen=fields.provenance.parses.settings.overlap,
         treebank=protocol.treebank or {},
         intervals=intervals(SentenceCounts.read(scores)) if resample and scores.is_file() else {},
         label_recall=fields.label_recall,
@@ -474,6 +501,7 @@ def _note(rows: Sequence[ScoreRow]) -> str:
                 f"{row.heading}, {_name(row)}: {row.skipped:,} of {row.sentences:,} sentences have"
                 " no tree and are not scored."
             )
+    parts += [row.overlap for row in rows if row.overlap]
     parts += dict.fromkeys(f"* {_name(row)}: {row.lost}." for row in rows if row.lost)
     if selection := sorted({row.selection for row in rows if row.selection}):
         parts.append(f"Tuned or trained on {', '.join(selection)}.")

@@ -351,6 +351,7 @@ def _notes(tested: Sequence[ScoreRow], speed_of: int, averages: Averages) -> Ite
         yield f"{name}: mean of {seeds} seed{'s' * (seeds > 1)} {mean:.2f} corpus F1."
     if any(system.kind == UNDERTRAINED for system in tested):
         yield "undertrained: that mean is not above left branching and random trees."
+    yield from (system.overlap for system in tested if system.overlap)
     yield from _gains(tested, averages)
 
 
