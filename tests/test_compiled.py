@@ -10,16 +10,28 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from attree.base import compiled
+from attree.base.compiled import interpreting_small
+from attree.decoding import DECODERS, FIXED
+from attree.decoding.batch import decode
+from attree.decoding.fixed import fixed_trees
+from attree.evaluation.metrics import count_each
+from attree.evaluation.spans import distinct_spans
+from attree.scoring import SCORES
+from attree.training.inside import batch_inside_outside
+from attree.training.label_trees import decode_labelled
 from tests.command_line import python
+from tests.training.test_labels import example
 
 _DECODE = """
 import numpy as np
 from attree.decoding import kernels
 from attree.decoding.batch import decode
 decode(np.ones(9), [3], score="inside", decoder="chart")
-print(sum(kernels.add_best.stats.cache_hits.values()))
+print(sum(kernels.add_best.compiled.stats.cache_hits.values()))
 """
 
 
@@ -99,3 +111,62 @@ def test_kernels_divide_by_zero_as_numpy_does() -> None:
         return x / y
 
     assert np.isinf(divide(1.0, 0.0))
+
+
+_SIZES = {"seed": st.integers(0, 10_000), "n": st.integers(2, 12)}
+
+
+@settings(max_examples=60)
+@given(**_SIZES, score=st.sampled_from([*SCORES]), decoder=st.sampled_from([*DECODERS]))
+def test_uncompiled_loops_give_the_same_trees(seed: int, n: int, score: str, decoder: str) -> None:
+    matrix = np.random.default_rng(seed).random(n * n)
+    right = decode(matrix, [n], score=score, decoder=decoder)
+    with interpreting_small(True):
+        found = decode(matrix, [n], score=score, decoder=decoder)
+        counts = count_each(distinct_spans(right), found)
+    assert (found.starts.tolist(), found.ends.tolist()) == (
+        right.starts.tolist(), right.ends.tolist()
+    )  # fmt: skip
+    assert counts.corpus_f1.tolist() == [100.0]
+
+
+@settings(max_examples=40)
+@given(**_SIZES, spread=st.sampled_from([1.0, 1e3]), unlabelled=st.sampled_from([0.0, 0.25]))
+def test_uncompiled_loops_give_the_same_chances_and_labels(
+    seed: int, n: int, spread: float, unlabelled: float
+) -> None:
+    drawn = np.random.default_rng(seed)
+    table, allowed = spread * drawn.normal(size=(2, n + 1, n + 1)), drawn.random((n + 1, n + 1))
+    arguments = (table, np.array([n, n - 1]), np.stack([allowed > 0.3, allowed > -1]))
+    scores = example(seed, n)
+    right = batch_inside_outside(*arguments)
+    tree = decode_labelled(scores, 0.3, unlabelled=unlabelled)
+    with interpreting_small(True):
+        found = batch_inside_outside(*arguments)
+        again = decode_labelled(scores, 0.3, unlabelled=unlabelled)
+    for one, other in zip(right, found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert again.of(0).brackets() == tree.of(0).brackets()
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_uncompiled_loops_give_the_same_fixed_trees(name: str) -> None:
+    right = fixed_trees(name, range(2, 20), seed=3)
+    with interpreting_small(True):
+        found = fixed_trees(name, range(2, 20), seed=3)
+    assert found.starts.tolist() == right.starts.tolist()
+
+
+def test_long_sentences_are_parsed_by_compiled_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    @compiled.kernel
+    def total(values: np.ndarray) -> float:
+        return values.sum()
+
+    monkeypatch.setattr(total, "compiled", calls.append)
+    with interpreting_small(True):
+        assert total(np.ones((51, 51))) == 51 * 51 and not calls
+        total(np.ones((52, 52)))
+    total(np.ones(1))
+    assert len(calls) == 2

@@ -198,6 +198,23 @@ def test_an_answer_nobody_waited_for_is_not_taken_for_the_next(on_two_cores: Non
     assert beside("The second.", split=False)[1] == [["The", "second", "."]]
 
 
+@pytest.mark.parametrize("asked", ["Old men. Go.", "Another. One."])
+def test_a_text_that_is_expected_may_come_or_not(on_two_cores: None, asked: str) -> None:
+    beside, here = _beside("en"), Splitter("en")
+    for splitter in (beside, here):
+        splitter.expect("Old men. Go.")
+    for text in (asked, "The next."):
+        assert beside(text, split=True) == here(text, split=True)
+    assert not beside._is_here
+
+
+def test_a_process_that_has_ended_expects_nothing(on_two_cores: None) -> None:
+    beside = _beside("en")
+    _killed(beside)
+    beside.expect("Old men. Go.")
+    assert beside("Old men. Go.", split=True) == ("en", [["Old", "men", "."], ["Go", "."]])
+
+
 def test_its_process_ends_with_the_splitter(on_two_cores: pytest.MonkeyPatch) -> None:
     beside = _beside("en")
     child = beside._child

@@ -10,7 +10,7 @@ import pytest
 from attree.association import shards
 from attree.association.columns import ALL, Column, mean_column
 from attree.association.shards import open_shard, read, shard_metadata
-from attree.base import schemas
+from attree.base import status
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from tests.refusals import refused
@@ -31,10 +31,10 @@ def write(folder: Path) -> dict[str, np.ndarray]:
     numbers = np.array([4, 2, 9, 7], dtype=np.int32)
     unknown = np.zeros(4, dtype=np.int32)
     with open_shard(folder / "dev.shards/k-00000.parquet", COLUMNS, metadata={"key": "k"}) as one:
-        one.add(numbers, N_WORDS, unknown, status=schemas.OK, values=values)
+        one.add(numbers, N_WORDS, unknown, status=status.OK, values=values)
         nothing = {name: flat[:0] for name, flat in values.items()}
         long = np.array([1], dtype=np.int32)
-        one.add(long, np.array([900], np.int32), long, status=schemas.TOO_LONG, values=nothing)
+        one.add(long, np.array([900], np.int32), long, status=status.TOO_LONG, values=nothing)
     manifest = {
         "columns": {
             name: {"heads": one.heads, "matrices": one.matrices} for name, one in COLUMNS.items()

@@ -158,8 +158,8 @@ def test_a_second_ctrl_c_stops_at_once(parse: Parse, tmp_path: Path, long: Path)
         process.send_signal(signal.SIGINT)
         wait_until(lambda: "finishing" in _some(process))
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=3)
-    assert process.returncode == 130
+        _, rest = process.communicate(timeout=3)
+    assert process.returncode == 130, rest
 
 
 def _some(process: subprocess.Popen[str]) -> str:

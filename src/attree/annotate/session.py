@@ -33,7 +33,7 @@ from attree.annotate.text import (
 )
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.base.options import TextOptions
-from attree.base.schemas import FAILED, TOO_LONG
+from attree.base.status import FAILED, TOO_LONG
 from attree.bulk.stream import first_lines, how_split
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Chart, Parser

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import FAILED, OK, TOO_LONG
+from attree.base.status import FAILED, OK, TOO_LONG
 from attree.base.text import name_of, say
 from attree.raw_text.inputs import InputFile
 from attree.raw_text.lines import EMPTY, read_sentences

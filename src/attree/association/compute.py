@@ -19,7 +19,8 @@ from attree.association.columns import Column
 from attree.association.shards import ShardWriter, open_shard
 from attree.association.sources import load_source
 from attree.base.errors import AttreeError
-from attree.base.schemas import OK, SENTENCES_SCHEMA, TOO_LONG, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
+from attree.base.status import OK, TOO_LONG
 
 if TYPE_CHECKING:
     import torch

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from attree.association.columns import Column
 from attree.base.errors import AttreeError
 from attree.base.files import described, read_json, whole_file
-from attree.base.schemas import OK, pack, unpack
+from attree.base.schemas import pack, unpack
+from attree.base.status import OK
 
 if TYPE_CHECKING:
     from attree.encoder.source import Head

@@ -170,11 +170,12 @@ def end(status: int) -> NoReturn:
 
         # Python's tracker ends by itself, after it has removed the remaining semaphores
         tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
-        children = [child for child in psutil.Process().children(True) if child.pid != tracker]
-        for child in children:
-            with contextlib.suppress(psutil.Error):
-                child.kill()
-        psutil.wait_procs(children, timeout=2)
+        with contextlib.suppress(psutil.Error, OSError):  # processes end while they are listed
+            children = [child for child in psutil.Process().children(True) if child.pid != tracker]
+            for child in children:
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
+            psutil.wait_procs(children, timeout=2)
     for path in list(_TEMPORARY):
         with contextlib.suppress(OSError):
             _remove(path)

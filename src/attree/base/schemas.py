@@ -42,12 +42,6 @@ HALF_KNOWN = SENTENCES_SCHEMA.append(HALF)
 #: One row per sentence that could not be read, or that cleaning left empty.
 REJECTED = schema_of(file=TEXT, line=INT, reason=TEXT, status=TEXT)
 
-#: Status of a sentence: parsed, branched right instead, or left without a tree.
-OK, FALLBACK, SKIPPED = "ok", "right_branching", "skipped"
-
-#: Why a parser did not parse a sentence: too long for the encoder, or its numbers are not finite.
-TOO_LONG, FAILED = "too_long", "failed"
-
 #: One row per parsed sentence: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
 #: ``starts``/``ends`` are the spans of two words and more in pre-order, the whole sentence first.
 #: Parses of a parser with labels have those of their spans too (:data:`LABELS`); such trees need

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import queue
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -89,12 +89,11 @@ class Stop:
             late = threading.Timer(_SECONDS_TO_FINISH, at_once)
             late.daemon = True
             late.start()
-            print(
+            message = (
                 "\nattree: finishing the shards in flight, "
-                f"{_SECONDS_TO_FINISH:.0f} s at most; Ctrl-C again stops now",
-                file=sys.stderr,
-                flush=True,
+                f"{_SECONDS_TO_FINISH:.0f} s at most; Ctrl-C again stops now\n"
             )
+            os.write(2, message.encode())  # the signal may have interrupted a print
 
         before = signal.signal(signal.SIGINT, handle)
         try:

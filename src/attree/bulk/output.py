@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from attree.base.errors import AttreeError
 from attree.base.files import make_folder, whole_file, write_text
-from attree.base.schemas import OK
+from attree.base.status import OK
 from attree.bulk.options import BRACKETS, OutputOptions
 from attree.trees.parses import named_arrays, trees_of
 from attree.trees.trees import Trees

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import FALLBACK, OK, TOO_LONG
+from attree.base.status import FALLBACK, OK, TOO_LONG
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
 from attree.parsers.batches import Prepared

@@ -60,7 +60,8 @@ def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesO
     """
 
     from attree.base.progress import progress
-    from attree.base.schemas import OK, SENTENCES_SCHEMA, read_table
+    from attree.base.schemas import SENTENCES_SCHEMA, read_table
+    from attree.base.status import OK
     from attree.parsers.parser import Parser
     from attree.rivals.grammar.folder import read_grammar
     from attree.rivals.grammar.parser import GrammarModel

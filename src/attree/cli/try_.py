@@ -59,34 +59,54 @@ def try_command(
         constraints: Half-known trees (.half): parse their sentences, keep what is known.
         brackets: Brackets on one line.
     """
-    from attree.base.files import check_new, write_text
-    from attree.parsers.parser import Candidate, Parser
+    from attree.base.compiled import interpreting_small
+    from attree.base.files import check_new
+    from attree.parsers.parser import Parser, splitter_for
     from attree.raw_text.words import ANY, WHITESPACE, settle
 
     check_new([svg], overwrite=overwrite)
     names = compare or [usual_parser(encoder=encoder) if parser is None else parser]
+    by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
+    one = sentence not in (None, "-")
+    if one and not by_spaces:
+        splitter_for(names[0], language).expect(str(sentence))
     parsers = {name: Parser.load(name, encoder=encoder, language=language) for name in names}
     form = "brackets" if brackets else "json" if as_json else "tree"
-    by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
     if constraints:
         sentences = _half_known(constraints, sentence)
     else:
         sentences = _sentences(sentence, parsers[names[0]], by_spaces)
-    for words, constraint in sentences:
-        for name, model in parsers.items():
-            several = name if len(parsers) > 1 else None
-            if several and form != "json":
-                print(f"{safe(several)}:")
-            if best is None:
-                trees = [Candidate(model.parse([words], constraints=[constraint])[0], None, None)]
-            else:
-                trees = model.k_best(words, best)
-            for rank, candidate in enumerate(trees, start=1):
-                print(_shown(candidate, form, rank if best else None, several))
-            _explain(trees)
-            if svg is not None:
-                write_text(svg, trees[0].tree._repr_svg_())
-            _warn(trees[0].tree, model)
+    with interpreting_small(one):
+        for words, constraint in sentences:
+            _show(words, constraint, parsers, best, form, svg)
+
+
+def _show(
+    words: list[str],
+    constraint: Constraints | None,
+    parsers: dict[str, Parser],
+    best: int | None,
+    form: str,
+    svg: Path | None,
+) -> None:
+    """Print the trees that each parser gives a sentence; write a picture of the first."""
+    from attree.base.files import write_text
+    from attree.parsers.parser import Candidate
+
+    for name, model in parsers.items():
+        several = name if len(parsers) > 1 else None
+        if several and form != "json":
+            print(f"{safe(several)}:")
+        if best is None:
+            trees = [Candidate(model.parse([words], constraints=[constraint])[0], None, None)]
+        else:
+            trees = model.k_best(words, best)
+        for rank, candidate in enumerate(trees, start=1):
+            print(_shown(candidate, form, rank if best else None, several))
+        _explain(trees)
+        if svg is not None:
+            write_text(svg, trees[0].tree._repr_svg_())
+        _warn(trees[0].tree, model)
 
 
 def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
-from attree.base.schemas import FALLBACK, SKIPPED
+from attree.base.status import FALLBACK, SKIPPED
 from attree.evaluation import DEFAULT_LABELS, PROFILES
 from attree.evaluation.counts import Confusion, Counts
 from attree.evaluation.labels import label_confusion, label_recall
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
-from attree.trees.parses import Parses
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
+
+if TYPE_CHECKING:
+    from attree.trees.parses import Parses
 
 _PRPN_EPSILON = 1e-8
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import SKIPPED
+from attree.base.status import SKIPPED
 from attree.base.tables import Table, number, show
 from attree.evaluation import METRICS
 from attree.evaluation.baselines import fixed_parses

@@ -13,7 +13,7 @@ from attree.association.ranking import rank
 from attree.association.selection import RANKED_BY, HeadSelection
 from attree.association.shards import column_heads, read_manifest
 from attree.association.sources import HEADS
-from attree.base.schemas import FALLBACK
+from attree.base.status import FALLBACK
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder
 from attree.encoder.source import Head

@@ -16,7 +16,7 @@ import numpy as np
 from attree.base import registry
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
-from attree.base.schemas import FALLBACK, OK
+from attree.base.status import FALLBACK, OK
 from attree.choosing import RANDOM, WAYS
 from attree.choosing.measure import measure
 from attree.choosing.ranking import SentenceMeasures

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import NotFiniteError
-from attree.base.schemas import FAILED, FALLBACK
+from attree.base.status import FAILED, FALLBACK
 from attree.decoding.batch import decode
 from attree.decoding.constrained import SplitChart, branched_right
 from attree.decoding.fixed import fixed_trees

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.languages import code_of
-from attree.base.schemas import OK, TOO_LONG
+from attree.base.status import OK, TOO_LONG
 from attree.base.text import encodable
 from attree.parsers.find import Overrides, ParserSource, find_parser, language_of
 from attree.raw_text.words import Splitter, splitter_beside
@@ -216,8 +216,7 @@ class Parser:
         """
         parser = str(usual_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
-        code = code_of(language) if language else language_of(parser)
-        splitter = splitter_beside(code)
+        splitter = splitter_for(parser, language)
         grammar = is_grammar(parser) and chosen == Overrides()
         source = GrammarFolder(parser) if grammar else find_parser(parser, chosen)
         loaded = cls.of(source, device=device, threads=threads, **settings)
@@ -491,6 +490,16 @@ class Parser:
         if single and self.model.labelled:
             chosen.append(np.array(single, dtype=np.int64))
         return Prepared(self.model, n_words, status, chosen, known, pieces)
+
+
+def splitter_for(parser: str, language: str | None) -> Splitter:
+    """Return the splitter of a parser's strings, which works in a process beside, started now.
+
+    Args:
+        parser: its name or folder.
+        language: as for :meth:`Parser.load`.
+    """
+    return splitter_beside(code_of(language) if language else language_of(parser))
 
 
 def _encoded(

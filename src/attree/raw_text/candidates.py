@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import OK
+from attree.base.status import OK
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import read_sentences, refuse_treebanks
 from attree.raw_text.words import Tokeniser

@@ -194,6 +194,9 @@ class Splitter:
         """Load the rules and the language identifier."""
         self("A.", split=True)
 
+    def expect(self, text: str) -> None:
+        """Say which text will be cut into sentences first: another process may begin now."""
+
 
 #: The program of the process beside, which only splits: torch, which spaCy would import for its
 #: models, is blocked. It ends if no text comes within a minute.
@@ -251,6 +254,7 @@ class _Beside(Splitter):
     def __init__(self, language: str) -> None:
         super().__init__(language)
         self._lock, self._is_here = threading.Lock(), False
+        self._asked: list[Any] | None = None  # the question that it works on
         command = [sys.executable, "-I", "-c", _BESIDE, json.dumps([*map(str, sys.path)]), language]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         # its own session, so that Ctrl-C in the terminal does not reach it
@@ -270,16 +274,29 @@ class _Beside(Splitter):
         self._is_here = True
         return super().__call__(text, split=split)
 
+    def expect(self, text: str) -> None:
+        with self._lock, contextlib.suppress(OSError):  # if it has ended, the answer shows it
+            self._write([text, True])
+
+    def _write(self, question: list[Any]) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(question).encode() + b"\n")
+        self._child.stdin.flush()
+        self._asked = question
+
     def _ask(self, question: list[Any]) -> tuple[str, Sentences] | None:
         """Return the answer of the process, or None if there is none."""
-        assert self._child.stdin is not None and self._child.stdout is not None
+        assert self._child.stdout is not None
         late = threading.Timer(_SECONDS_TO_ANSWER, self._child.kill)  # the process may hang
         late.daemon = True
         late.start()
         try:
-            self._child.stdin.write(json.dumps(question).encode() + b"\n")
-            self._child.stdin.flush()
+            if self._asked not in (None, question):
+                self._child.stdout.readline()
+            if self._asked != question:
+                self._write(question)
             code, sentences = json.loads(self._child.stdout.readline())
+            self._asked = None
         except (OSError, ValueError):  # it has ended, maybe within a line
             self._end()
             return None

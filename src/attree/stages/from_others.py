@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import OK, PARSES_SCHEMA, SENTENCES_SCHEMA, SKIPPED, read_table
+from attree.base.schemas import PARSES_SCHEMA, SENTENCES_SCHEMA, read_table
+from attree.base.status import OK, SKIPPED
 from attree.base.text import say
 from attree.decoding.average import average
 from attree.treebank.check import MOST_SENTENCES

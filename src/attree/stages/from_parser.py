@@ -17,12 +17,11 @@ from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     HALF,
     HALF_KNOWN,
-    OK,
     SENTENCES_SCHEMA,
-    TOO_LONG,
     WORDS_SHOWN,
     read_table,
 )
+from attree.base.status import OK, TOO_LONG
 from attree.parsers.parser import Parser
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.trees.constraints import Constraints

@@ -7,21 +7,21 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
-from attree.base.schemas import HALF
 from attree.training.recipes import WITH_LABELS, WITHOUT_LABELS
 from attree.treebank.binarise import FACTORS, binarise
 from attree.trees.constraints import AVOIDED, MARKS, Constraints, Span, crossing
 from attree.trees.tree import NO_LABEL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: ``CHAIN`` joins the labels of a unary chain, upper first; ``IN_LABEL`` escapes it in a label.
 CHAIN, IN_LABEL = "+", "%2B"
@@ -208,6 +208,10 @@ def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -
     Raises:
         AttreeError: a tree has crossing brackets or none; its file and line are named.
     """
+    import pyarrow as pa
+
+    from attree.base.schemas import HALF
+
     check_name(factor, FACTORS, f"unknown factor {factor!r}")
     trees = GoldTrees([], [], [])
     for first in range(0, len(rows), _ROWS):
@@ -215,7 +219,7 @@ def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -
         for row in table.take(chunk).to_pylist():
             trees.sentence.append(row["sentence"])
             trees.words.append(row["words"])
-            trees.gold.append(_read_row(row, factor))
+            trees.gold.append(_read_row(row, factor, half=row.get(HALF.name, False)))
     return trees
 
 
@@ -225,17 +229,19 @@ def usual(tables: Iterable[pa.Table]) -> str:
     It has labels if phrases have any, even if all are equal: spans that only binarisation makes
     have none, so a parser with labels learns nodes of more than two children.
     """
+    import pyarrow.compute as pc
+
     names: set[str] = set()
     for table in tables:
         names.update(pc.unique(pc.list_flatten(table.column("labels"))).to_pylist())
     return WITH_LABELS if names - {"", *MARKS} else WITHOUT_LABELS
 
 
-def _read_row(row: dict[str, Any], factor: str) -> GoldTree:
+def _read_row(row: dict[str, Any], factor: str, *, half: bool) -> GoldTree:
     name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
     n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
     labels = row["labels"] if any(row["labels"] or ()) else ()
-    if row.get(HALF.name):
+    if half:
         tree = half_known_tree(n_words, spans, labels, name=name)
     else:
         tree = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)

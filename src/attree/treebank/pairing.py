@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attree.base.schemas import OK, SKIPPED
+from attree.base.status import OK, SKIPPED
 from attree.base.text import say, unescape
 from attree.treebank.cleaning import CleaningCounts, clean, prepare
 from attree.treebank.formats import read_files, resolve

@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 
 from attree.base.provenance import provenance
 from attree.base.schemas import (
-    FALLBACK,
     LABELLED_PARSES,
     LABELS,
-    OK,
     PARSES_SCHEMA,
-    SKIPPED,
     TAGGED_PARSES,
     TAGS,
     write_table,
 )
+from attree.base.status import FALLBACK, OK, SKIPPED
 from attree.trees.trees import Trees
 
 #: Policy for sentences too long for the encoder → their status. ``error`` refuses them earlier.

@@ -25,7 +25,7 @@ from attree.apps.measures.counts import (
 )
 from attree.base.errors import AttreeError
 from attree.base.files import check_folder, whole_file
-from attree.base.schemas import OK
+from attree.base.status import OK
 from attree.base.text import name_of, say
 from attree.bulk.output import is_output, read_shards
 from attree.treebank.formats import together
