@@ -52,12 +52,13 @@ def attree(*words: object) -> Ran:
     return Ran(done.exit_code, done.stdout, done.stderr)
 
 
-def python(code: str, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own."""
+def python(
+    code: str, *words: object, given: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a process of its own; ``given`` is its standard input."""
     command = [sys.executable, "-c", code, *map(str, words)]
-    return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True
-    )
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, input=given)
 
 
 class CliRunner:

@@ -18,6 +18,7 @@ from attree.training.fit import fit
 from attree.training.parser import gold_trees
 from attree.training.parts import BatchSource
 from attree.training.recipes import RECIPES, TrainingPlan
+from tests.command_line import python
 from tests.training import reference
 from tests.training.conftest import read, run, train_into
 
@@ -83,6 +84,25 @@ def test_bulk_output_has_them_on_request(folder: Path, resolved: Path, tmp_path:
 def test_shown_as_json(folder: Path) -> None:
     shown = json.loads(run("try", "the old man", "--parser", folder, "--json").output)
     assert len(shown["marginals"]) == len(shown["spans"]) and shown["marginals"][0] == 1.0
+
+
+@pytest.mark.parametrize("text", ["the old man ? " * 40, "*", "[the] {old,man}", "the/old\0man"])
+def test_a_text_is_no_file_name(folder: Path, text: str) -> None:
+    options = ("--tokenizer", "whitespace", "--json")
+    shown = run("try", text, "--parser", folder, *options).stdout
+    assert json.loads(shown)["words"] == text.split()
+
+
+def test_the_first_sentences_load_neither_numba_nor_pyarrow(folder: Path) -> None:
+    code = (
+        "import sys; from attree.cli.main import app; app(sys.argv[1:]);"
+        "print(sorted({'numba', 'pyarrow'} & set(sys.modules)))"
+    )
+    asked = ["the old man left", "--parser", folder, "--tokenizer", "whitespace", "--json"]
+    done = python(code, "try", *asked)
+    assert done.stdout.endswith("}\n[]\n"), done.stderr
+    many = python(code, "try", "-", *asked[1:], given="the old man left\n" * 11)
+    assert many.stdout.count("\n") == 12 and "numba" in many.stdout, many.stderr
 
 
 def test_parsers_without_a_distribution_are_refused(resolved: Path, tmp_path: Path) -> None:

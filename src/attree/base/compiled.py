@@ -1,8 +1,8 @@
 """Compile loops with Numba; every kernel is cached and releases the interpreter lock.
 
-A kernel is compiled at its first call, and Numba is imported no earlier. A command that parses one
-sentence runs small loops uncompiled (:func:`interpreting_small`): that takes milliseconds, where
-importing Numba and reading compiled code takes half a second.
+A kernel is compiled at its first call, and Numba is imported no earlier. A command that parses a
+few sentences runs small loops uncompiled (:func:`interpreting_small`): that takes milliseconds,
+where importing Numba and reading compiled code takes half a second.
 
 Numba caches compiled code as pickles, and opening a pickle runs code. So they lie in a folder that
 only the user can write: ``NUMBA_CACHE_DIR``, else beside the source, else ``~/.cache/attree``. The
@@ -30,13 +30,17 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: Most elements of an array with which a loop runs uncompiled: the chart of 50 words.
 _FEW = 51 * 51
+#: Options of every kernel.
+_RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
 _small_interpreted = False
+#: Held while Numba's setting of the cache folder is changed.
 _declaring = threading.RLock()
 
 
 @contextlib.contextmanager
 def interpreting_small(asked: bool) -> Iterator[None]:
-    """Run kernels on small arrays uncompiled in the block, if asked: for one sentence.
+    """Run kernels on small arrays uncompiled in the block, if asked: for a few sentences.
 
     The results are the same but for the last bits of exponentials.
     """
@@ -101,9 +105,6 @@ def finite_kernel(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Inline ``function`` into each kernel of its file that calls it, under that kernel's rules."""
     return _lazy(function, cached=False, inline="always")
-
-
-_RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def _lazy(function: _Function, *, cached: bool = True, **options: Any) -> _Function:

@@ -63,6 +63,8 @@ DEBUG = "ATTREE_DEBUG"
 
 #: Names of arguments for files or folders to write.
 _WRITTEN = ("output", "output_selection", "associations", "rejected", "summary", "svg")
+#: Names of arguments for patterns of files to read; other text, such as a sentence, names no file.
+_PATTERNS = ("files",)
 
 
 def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -82,8 +84,7 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
     _check_effect(called(path).default_command, {option.name for option in named})
     paths: dict[bool, list[Path]] = {True: [], False: []}
     for option in named:
-        # treebank FILES are patterns or names
-        if option.index is not None or "Path" in help.kind(option):
+        if option.field_info.name in _PATTERNS or "Path" in help.kind(option):
             items = (item for token in option.tokens for item in separated(token.value))
             is_written = option.field_info.name in _WRITTEN
             paths[is_written] += [file for item in items for file in matching(item)]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from attree.trees.tree import Tree
 
 _LOOK = "How the tree is shown"
+#: Sentences that are parsed by uncompiled loops: more are worth the half second of loading Numba.
+_FIRST = 10
 
 
 @options.needs(overwrite="svg")
@@ -67,8 +69,7 @@ def try_command(
     check_new([svg], overwrite=overwrite)
     names = compare or [usual_parser(encoder=encoder) if parser is None else parser]
     by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
-    one = sentence not in (None, "-")
-    if one and not by_spaces:
+    if sentence not in (None, "-") and not by_spaces:
         splitter_for(names[0], language).expect(str(sentence))
     parsers = {name: Parser.load(name, encoder=encoder, language=language) for name in names}
     form = "brackets" if brackets else "json" if as_json else "tree"
@@ -76,8 +77,8 @@ def try_command(
         sentences = _half_known(constraints, sentence)
     else:
         sentences = _sentences(sentence, parsers[names[0]], by_spaces)
-    with interpreting_small(one):
-        for words, constraint in sentences:
+    for number, (words, constraint) in enumerate(sentences):
+        with interpreting_small(number < _FIRST):
             _show(words, constraint, parsers, best, form, svg)
 
 

@@ -216,6 +216,8 @@ if select.select([sys.stdin], [], [], 60)[0]:
 
 #: How long to wait for the process beside, whose loading takes a second or two.
 _SECONDS_TO_ANSWER = 30.0
+#: Characters of a text that a pipe surely holds, so that nothing waits for it to be read.
+_MOST_EXPECTED = 2_000
 
 
 @functools.cache
@@ -275,6 +277,8 @@ class _Beside(Splitter):
         return super().__call__(text, split=split)
 
     def expect(self, text: str) -> None:
+        if len(text) > _MOST_EXPECTED:
+            return
         with self._lock, contextlib.suppress(OSError):  # if it has ended, the answer shows it
             self._write([text, True])
 
