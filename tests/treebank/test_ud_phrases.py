@@ -85,7 +85,7 @@ it/PRON/5/nsubj is/AUX/5/cop a/DET/5/det very/ADV/5/advmod thing/NOUN/0/root
     S it is a very thing
 # modifiers
 a/DET/4/det very/ADV/3/advmod old/ADJ/4/amod man/NOUN/0/root
-    NP a very old man / AJP very old
+    NP a very old man / AJP very old / ! a very old
 sat/VERB/0/root very/ADV/3/advmod often/ADV/1/advmod
     S sat very often / AVP very often
 the/DET/2/det poor/ADJ/3/nsubj sat/VERB/0/root
@@ -235,17 +235,71 @@ def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: st
         Constraints.of_tree(len(one.words), one.spans, half=True)
 
 
-def none_of(text: str) -> set[tuple[int, int]]:
-    """Return the spans that a tree says are no phrases."""
-    (one,) = read(conllu(text), "x", HALF)
-    return {(start, end) for start, end, label in one.spans if label == NO_PHRASE}
+def none_of(text: str, how: SplitSettings = HALF) -> set[str]:
+    """Return what a tree says is no phrase."""
+    return {words for words, label in phrases_of(text, how).items() if label == NO_PHRASE}
 
 
-def test_dependents_of_a_clause_are_no_phrase_without_its_head() -> None:
-    before = "brother/NOUN/4/nsubj yesterday/ADV/4/advmod apple/NOUN/4/obj ate/VERB/0/root"
-    assert none_of(before) == {(0, 2), (1, 3), (0, 3)}
-    after = "gave/VERB/0/root him/PRON/1/iobj a/DET/4/det book/NOUN/1/obj"
-    assert none_of(after) == {(1, 4)}
+#: Words → the groups of them that are no phrases.
+NONE = examples(
+    """
+# dependents of a clause without its head, before it and behind
+brother/NOUN/4/nsubj yesterday/ADV/4/advmod apple/NOUN/4/obj ate/VERB/0/root
+    ! brother yesterday / ! yesterday apple / ! brother yesterday apple
+gave/VERB/0/root him/PRON/1/iobj a/DET/4/det book/NOUN/1/obj
+    ! him a book
+# dependents of a noun; adpositions in a row may be one compound
+of/ADP/4/case the/DET/4/det big/ADJ/4/amod house/NOUN/0/root by/ADP/6/case Rome/PROPN/4/nmod
+    ! of the / ! the big / ! of the big
+out/ADP/3/case of/ADP/3/case town/NOUN/0/root
+    -
+"""
+)
+#: The same in a language without verb phrases, what is more.
+FLAT = examples(
+    """
+he/PRON/2/nsubj saw/VERB/0/root Ann/PROPN/2/obj today/ADV/2/advmod ./PUNCT/2/punct
+    ! he saw / ! he saw Ann / ! saw Ann / ! saw Ann today
+# not its margins, and not what may be a phrase without an auxiliary
+that/SCONJ/3/mark he/PRON/3/nsubj saw/VERB/4/ccomp know/VERB/0/root
+    -
+he/PRON/3/nsubj has/AUX/3/aux seen/VERB/0/root Ann/PROPN/3/obj
+    ! he has / ! he has seen / ! has seen / ! has seen Ann
+Ann/PROPN/2/obj seen/VERB/0/root has/AUX/2/aux he/PRON/2/nsubj
+    ! Ann seen has / ! seen has / ! seen has he / ! has he
+# not where a dependent may belong to the first conjunct alone, nor beside a complement
+he/PRON/2/nsubj came/VERB/0/root here/ADV/2/advmod saw/VERB/2/conj
+    -
+he/PRON/2/nsubj wants/VERB/0/root see/VERB/2/xcomp it/PRON/2/obj
+    ! he wants
+"""
+)
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_dependents_of_a_word_are_no_phrase_without_it(text: str) -> None:
+    assert none_of(text) == NONE[text].keys()
+
+
+@pytest.mark.parametrize("text", FLAT)
+def test_a_verb_and_some_of_its_dependents_are_no_phrase(text: str) -> None:
+    flat = none_of(text, replace(HALF, dependencies="inner_flat"))
+    assert flat - none_of(text, replace(HALF, dependencies="inner")) == FLAT[text].keys()
+
+
+@settings(max_examples=100)
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 9))
+def test_no_phrases_of_any_tree_hold_some_dependents_of_one_word(seed: int, n: int) -> None:
+    heads, relations = drawn_tree(seed, n)
+    tags = random.Random(seed).choices(["VERB", "NOUN", "ADJ"], k=n)
+    tree = Tree(Words(["w"] * n, tags, heads, relations, ["_"] * n))
+    for start, end in tree.no_phrases(flat=True):
+        above = {heads[word] for word in range(start, end)} - set(range(start, end))
+        verbs = [word for word in range(start, end) if heads[word] in above]
+        assert len(above) == 1
+        if len(verbs) == 1:  # a verb, without some of the words below it
+            assert tags[verbs[0]] == "VERB"
+            assert end - start < tree.sizes[verbs[0]]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +310,7 @@ def test_dependents_of_a_clause_are_no_phrase_without_its_head() -> None:
         "he/PRON/3/nsubj is/AUX/3/cop here/ADV/0/root",
     ],
 )
-def test_what_treebanks_group_in_several_ways_is_left_open(text) -> None:
+def test_what_treebanks_group_in_several_ways_is_left_open(text: str) -> None:
     assert not none_of(text)
 
 

@@ -182,7 +182,8 @@ Labels = Annotated[
 Dependencies = Annotated[
     str,
     _option(
-        "What CoNLL-U tells of phrases: whole (all), half, or inner, which tells more than half."
+        "What CoNLL-U tells of phrases: whole (all), half, inner (more than half), or half_flat "
+        "and inner_flat, for languages without verb phrases."
     ),
 ]
 Profile = Annotated[

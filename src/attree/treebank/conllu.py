@@ -71,8 +71,9 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
     half = settings.dependencies != "whole"
     not_phrases: set[tuple[int, int]] = set()
     if half:
-        tree, inner = Tree(words), settings.dependencies == "inner"
-        phrases, not_phrases = tree.phrases(inner=inner), tree.no_phrases()
+        tree, parts = Tree(words), settings.dependencies.split("_")
+        phrases = tree.phrases(inner="inner" in parts)
+        not_phrases = tree.no_phrases(flat="flat" in parts)
     else:
         phrases = _subtrees(list(words.heads), lift=settings.nonprojective == "lift")
     if Labelling.parse(settings.labels).kind == UNIVERSAL:

@@ -16,7 +16,7 @@ Escapes = Literal["undo", "keep"]
 Nonprojective = Literal["skip", "lift"]
 Final = Literal["as_is", "inside"]
 Derived = Literal["constituency", "dependency"]
-Dependencies = Literal["whole", "half", "inner"]
+Dependencies = Literal["whole", "half", "inner", "half_flat", "inner_flat"]
 
 #: ``failed``: the sentence could not be read; ``emptied``: no word was left; ``skipped``: left out
 #: on purpose (not projective, longer than ``max_words``, in another ``part``, after ``first``).
@@ -88,7 +88,8 @@ class SplitSettings:
         first: sentences after this many (after all other filters) are skipped.
         dependencies: ``whole``: every subtree of a dependency tree is a phrase, and there are no
             other phrases. Else a dependency tree gives a half-known tree (see ``ud_phrases``), of
-            the subtrees that are phrases (``half``), and of phrases inside them (``inner``).
+            the subtrees that are phrases (``half``) and of phrases inside them (``inner``);
+            ``half_flat`` and ``inner_flat`` are for languages without verb phrases.
         labels: the treebank's own (``treebank``), ``universal`` ones (``universal:TABLE`` names the
             table, see ``labels``), or left ``unknown``.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.

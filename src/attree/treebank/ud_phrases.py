@@ -13,11 +13,17 @@ nearly all treebanks (except TIGER and SQUOIA), and a nominal predicate with its
 without subject and copula, unless it is coordinated. Other spans stay unknown: the subject's sister
 VP and a first conjunct are phrases in some treebanks.
 
-**Spans that are no phrases** (with either): two or more neighbouring dependents of a clause's head,
-without that head, such as subject and object before a final verb.
+**Spans that are no phrases**: two or more neighbouring dependents of a clause's head or of a noun,
+without that head: subject and object before a final verb, or ``[the old]`` of *the old man*.
+With ``half_flat`` and ``inner_flat``, for languages without verb phrases, neither are a verb and
+some of its dependents, such as ``[saw Ann]`` of *he saw Ann*: treebanks of Basque, German, Hebrew,
+Hungarian and Icelandic put subject, verb and objects side by side. A verb without its auxiliary may
+be in a phrase there too: ``[seen Ann]`` of *he has seen Ann*.
 
 In 781 sentences with phrases in Floresta and dependencies in UD_Portuguese-Bosque, 93 % of the
-derived spans are Floresta's phrases, in either part; they are 46 % and 65 % of its phrases.
+derived spans are Floresta's phrases, in either of the first two parts; they are 46 % and 65 % of
+its phrases. Of the spans that are no phrases (Portuguese is not flat), 0.6 % are phrases of
+Floresta.
 
 **Labels**, of the nine of Han et al. (2014), follow from the head's part of speech, relation and
 dependents (see `Tree.labels`). The label is ``None`` where treebanks disagree: an infinitive under
@@ -43,10 +49,13 @@ _NOMINAL_RELATIONS = frozenset(
 )
 _CORE = frozenset(("nsubj", "obj", "iobj", "expl"))
 _NOUNS = frozenset(("NOUN", "PROPN", "PRON", "NUM", "SYM", "DET"))
-#: Dependents of a clause's head that form no phrase with each other.
+#: Dependents of a noun, and of a clause's head, that form no phrase with each other.
+_OF_NOUN = frozenset(("acl", "amod", "case", "det", "nmod", "nummod"))
 _OF_CLAUSE = frozenset(
     ("advcl", "advmod", "ccomp", "discourse", "dislocated", "expl", "iobj", "nsubj", "obj", "obl")
 )
+#: Dependents at the edge of a clause that need not be in one node with the rest.
+_MARGINAL = frozenset(("cc", "mark", "punct"))
 _SUBJECTS = frozenset(("nsubj", "csubj"))
 #: Dependents that make a clause of a nominal, and dependents within a nominal predicate.
 _CLAUSAL = frozenset(("nsubj", "csubj", "cop"))
@@ -141,27 +150,67 @@ class Tree:
                 kept.append(phrase)
         return kept
 
-    def no_phrases(self) -> set[tuple[int, int]]:
-        """Return spans that are no phrases: neighbouring dependents of a clause's head, without it.
+    def no_phrases(self, *, flat: bool = False) -> set[tuple[int, int]]:
+        """Return spans that are no phrases: neighbouring dependents of a clause's head or a noun.
 
-        Coordination, auxiliaries, marks and complements that share a subject (``xcomp``) do not
-        count, since treebanks group them in several ways.
+        Coordination, marks and complements that share a subject (``xcomp``) do not count, since
+        treebanks group them in several ways.
+
+        Args:
+            flat: whether a verb and some of its dependents are no phrase either.
         """
         spans: set[tuple[int, int]] = set()
         for head, dependents in enumerate(self.below):
-            of_clause = {"cop", "nsubj"} & {self.relations[word] for word in dependents}
-            if self.words.tags[head] != "VERB" and not of_clause:
-                continue
-            run: list[int] = []
-            for word in dependents:
-                if run and self.ends[run[-1]] != self.starts[word]:
-                    run = []
-                if self.relations[word] in _OF_CLAUSE and self._is_whole(word):
-                    spans |= {(self.starts[first], self.ends[word]) for first in run}
-                    run.append(word)
-                else:
-                    run = []
+            tag, names = self.words.tags[head], {self.relations[word] for word in dependents}
+            if tag == "VERB" or {"cop", "nsubj"} & names:
+                spans.update(self._groups(dependents, _OF_CLAUSE))
+            elif tag in _NOUNS:
+                groups = self._groups(dependents, _OF_NOUN)
+                # adpositions in a row may be one compound: "out of"
+                spans |= {span for span in groups if {*self.relations[slice(*span)]} != {"case"}}
+            if flat and tag == "VERB" and "conj" not in names:
+                spans.update(self._with_verb(head))
         return spans
+
+    def _with_verb(self, verb: int) -> Iterator[tuple[int, int]]:
+        """Yield the groups of a verb, all its auxiliaries and some of its other dependents."""
+        parts = sorted([*self.below[verb], verb])
+        while parts[0] != verb and self.relations[parts[0]] in _MARGINAL:
+            del parts[0]
+        while parts[-1] != verb and self.relations[parts[-1]] in _MARGINAL:
+            del parts[-1]
+        auxiliaries = {word for word in self.below[verb] if self.relations[word] == "aux"}
+        whole = (self._span(parts[0], verb)[0], self._span(parts[-1], verb)[1])
+        for span in self._groups(parts, _OF_CLAUSE | {"aux"}, verb):
+            inside = set(range(*span))
+            if span != whole and (verb not in inside or auxiliaries <= inside):
+                yield span
+
+    def _groups(
+        self, words: Iterable[int], relations: frozenset[str], head: int | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the spans of two or more neighbours among dependents and their head.
+
+        Args:
+            words: dependents, and the head if it is given, in their order.
+            relations: of dependents that count; others, and those with gaps, part their neighbours.
+            head: the word that stands for itself, not for its subtree.
+        """
+        starts: list[int] = []  # of the groups that end where the next word may begin
+        end = 0
+        for word in words:
+            first, after = self._span(word, head)
+            counts = word == head or (self.relations[word] in relations and self._is_whole(word))
+            if not counts or first != end:
+                starts = []
+            if counts:
+                yield from ((start, after) for start in starts)
+                starts.append(first)
+                end = after
+
+    def _span(self, word: int, head: int | None) -> tuple[int, int]:
+        """Return the extent of a word's subtree; of ``head`` the word alone."""
+        return (word, word + 1) if word == head else (self.starts[word], self.ends[word])
 
     def labels(self, phrases: Iterable[Phrase]) -> list[str | None]:
         """Return the labels of phrases; None where treebanks disagree."""
