@@ -16,9 +16,10 @@ VP and a first conjunct are phrases in some treebanks.
 **Spans that are no phrases**: two or more neighbouring dependents of a clause's head or of a noun,
 without that head: subject and object before a final verb, or ``[the old]`` of *the old man*.
 With ``half_flat`` and ``inner_flat``, for languages without verb phrases, neither are a verb and
-some of its dependents, such as ``[saw Ann]`` of *he saw Ann*: treebanks of Basque, German, Hebrew,
-Hungarian and Icelandic put subject, verb and objects side by side. A verb without its auxiliary may
-be in a phrase there too: ``[seen Ann]`` of *he has seen Ann*.
+some of its dependents, such as ``[saw Ann]`` of *he saw Ann*: treebanks of Basque, German, Hebrew
+and Hungarian put subject, verb and objects side by side (those of English and Icelandic have verb
+phrases). A verb without its auxiliary may be in a phrase there too: ``[seen Ann]`` of *he has seen
+Ann*.
 
 In 781 sentences with phrases in Floresta and dependencies in UD_Portuguese-Bosque, 93 % of the
 derived spans are Floresta's phrases, in either of the first two parts; they are 46 % and 65 % of
