@@ -170,7 +170,7 @@ class LanguageKeys(Filters):
         functions: function tags of labels, such as NP-SBJ
         escapes: the Penn Treebank's escapes, such as -LRB-
         nonprojective: dependency trees that cross
-        dependencies: whether a dependency tree says all of a phrase tree
+        dependencies: what a dependency tree says of a phrase tree: all of it, or some
         labels: phrase labels: the treebank's, of Han et al. 2014, or left open
         final_punctuation: whether the sentence's phrase takes in punctuation at its end
         derived: what the brackets were made from
