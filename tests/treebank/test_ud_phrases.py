@@ -186,7 +186,7 @@ def drawn_tree(seed: int, n: int) -> tuple[list[int], list[str]]:
     heads = [-1] * n
     for place, word in enumerate(order[1:], start=1):
         heads[word] = draw.choice(order[:place])
-    names = ["punct", "cc", "fixed", "nsubj", "conj", "obl", "det", "case", "cop"]
+    names = ["punct", "cc", "fixed", "nsubj", "conj", "obl", "det", "case", "cop", "aux"]
     return heads, ["root" if head < 0 else draw.choice(names) for head in heads]
 
 
@@ -227,12 +227,15 @@ def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: st
     back = list(read_files([made], resolve(SplitSettings(), [made])))
     assert len(back) == len(direct) == done.written
     assert len(direct) >= 150 - len(done.rejected) - 1
+    left_out = 0
     for one, other in zip(back, direct, strict=True):
         # brackets cannot cross: some spans that are no phrases are left out
         written = [span for span in other.spans if span[2] != NO_PHRASE or span in one.spans]
+        left_out += len(other.spans) - len(written)
         assert (one.tags, list(one.spans), one.half) == (other.tags, written, True)
         assert len(one.words) == len(other.words)
         Constraints.of_tree(len(one.words), one.spans, half=True)
+    assert done.crossed == left_out > 0
 
 
 def none_of(text: str, how: SplitSettings = HALF) -> set[str]:
@@ -295,11 +298,14 @@ def test_no_phrases_of_any_tree_hold_some_dependents_of_one_word(seed: int, n: i
     tree = Tree(Words(["w"] * n, tags, heads, relations, ["_"] * n))
     for start, end in tree.no_phrases(flat=True):
         above = {heads[word] for word in range(start, end)} - set(range(start, end))
-        verbs = [word for word in range(start, end) if heads[word] in above]
+        tops = [word for word in range(start, end) if heads[word] in above]
         assert len(above) == 1
-        if len(verbs) == 1:  # a verb, without some of the words below it
-            assert tags[verbs[0]] == "VERB"
-            assert end - start < tree.sizes[verbs[0]]
+        if len(tops) == 1:  # a verb with all auxiliaries, without some of the words below it
+            (verb,) = tops
+            assert tags[verb] == "VERB"
+            assert end - start < tree.sizes[verb]
+            below = (word for word, head in enumerate(heads) if head == verb)
+            assert all(start <= word < end for word in below if relations[word] == "aux")
 
 
 @pytest.mark.parametrize(

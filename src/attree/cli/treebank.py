@@ -198,6 +198,9 @@ def convert_command(
     say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
     if done.raised:
         say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
+    if done.crossed:
+        why = "brackets cannot cross; `attree train --dependencies` reads CoNLL-U without this loss"
+        say(f"{done.crossed:,} spans that are no phrases were left out: {why}")
     if done.words:
         shown = ", ".join(repr(word) for word, _ in done.words.most_common(5))
         say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")

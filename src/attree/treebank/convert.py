@@ -24,6 +24,7 @@ from attree.treebank.crossing import (
 )
 from attree.treebank.crossing import spans as continuous_spans
 from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
+from attree.treebank.half import without_crossing
 from attree.treebank.labels import Labelling, relabelled
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
@@ -32,10 +33,18 @@ _Tree = TypeVar("_Tree", Sentence, Graph)
 
 @dataclass(slots=True)
 class Converted:
-    """Numbers of sentences written and made continuous, sentences rejected, words changed."""
+    """What was written, and what was left out or changed.
+
+    Attributes:
+        written, raised: sentences written, and those of them with crossing branches.
+        crossed: spans that are no phrases and were left out, since brackets cannot cross.
+        rejected: sentences that were not written.
+        words: that the format changes.
+    """
 
     written: int = 0
     raised: int = 0
+    crossed: int = 0
     rejected: list[Rejected] = field(default_factory=list)
     words: collections.Counter[str] = field(default_factory=collections.Counter)
 
@@ -131,6 +140,8 @@ def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
     for tree in trees:
         done.written += 1
         done.raised += isinstance(tree, Sentence) and tree.crossing
+        if isinstance(tree, Sentence) and FORMATS[to].half:
+            done.crossed += len(tree.spans) - len(without_crossing(tree.spans))
         done.words.update(word for word in tree.words if _read_back(word, to) != word)
         yield tree
 

@@ -82,13 +82,14 @@ def write(sentences: Iterator[Sentence]) -> Iterator[str]:
     for sentence in sentences:
         whole = (0, len(sentence.words))
         spans = sentence.spans if sentence.half else ((*whole, COMPLETE), *sentence.spans)
-        spans = _without_crossing(spans)
+        spans = without_crossing(spans)
         tags = [_NO_TAG if tag in MARKS else tag for tag in sentence.tags]
         tree = brackets.bracketed(sentence.words, tags, spans)
         yield f"({tree})\n" if sentence.half and spans[0][:2] == whole else f"{tree}\n"
 
 
-def _without_crossing(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+def without_crossing(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Return spans in pre-order, without those that are no phrases and cross others."""
     kept = [span for span in spans if span[2] != NO_PHRASE]
     for start, end, label in spans:
         crosses = any(i < start < j < end or start < i < end < j for i, j, _ in kept)

@@ -60,7 +60,7 @@ _MARGINAL = frozenset(("cc", "mark", "punct"))
 _SUBJECTS = frozenset(("nsubj", "csubj"))
 #: Dependents that make a clause of a nominal, and dependents within a nominal predicate.
 _CLAUSAL = frozenset(("nsubj", "csubj", "cop"))
-_OF_NOMINALS = frozenset(
+_OF_PREDICATE = frozenset(
     ("acl", "amod", "appos", "case", "compound", "det", "fixed", "flat", "nmod", "nummod")
 )
 _LABELS = {"ADJ": "AJP", "ADV": "AVP"}
@@ -154,8 +154,8 @@ class Tree:
     def no_phrases(self, *, flat: bool = False) -> set[tuple[int, int]]:
         """Return spans that are no phrases: neighbouring dependents of a clause's head or a noun.
 
-        Coordination, marks and complements that share a subject (``xcomp``) do not count, since
-        treebanks group them in several ways.
+        Coordination, marks, complements that share a subject (``xcomp``) and, unless ``flat``,
+        auxiliaries do not count, since treebanks group them in several ways.
 
         Args:
             flat: whether a verb and some of its dependents are no phrase either.
@@ -180,11 +180,12 @@ class Tree:
             del parts[0]
         while parts[-1] != verb and self.relations[parts[-1]] in _MARGINAL:
             del parts[-1]
-        auxiliaries = {word for word in self.below[verb] if self.relations[word] == "aux"}
+        auxiliaries = [word for word in self.below[verb] if self.relations[word] == "aux"]
         whole = (self._span(parts[0], verb)[0], self._span(parts[-1], verb)[1])
         for span in self._groups(parts, _OF_CLAUSE | {"aux"}, verb):
-            inside = set(range(*span))
-            if span != whole and (verb not in inside or auxiliaries <= inside):
+            inside = range(*span)
+            has_all = all(word in inside for word in auxiliaries)
+            if span != whole and (verb not in inside or has_all):
                 yield span
 
     def _groups(
@@ -272,7 +273,9 @@ class Tree:
         if names & _CLAUSAL:
             if "conj" in names:
                 return
-            dependents = [word for word in self.below[head] if self.relations[word] in _OF_NOMINALS]
+            dependents = [
+                word for word in self.below[head] if self.relations[word] in _OF_PREDICATE
+            ]
             start = min([head, *(self.starts[word] for word in dependents)])
             end = max([head + 1, *(self.ends[word] for word in dependents)])
             if end - start != 1 + sum(self.sizes[word] for word in dependents):
