@@ -23,7 +23,7 @@ from attree.training.label_trees import decode_labelled
 from attree.training.objectives import labelled_tree_crf
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import BatchSource, LabelPart
-from attree.training.recipes import LABELLED, MANY, RECIPES, SURER, TrainingPlan, adapted
+from attree.training.recipes import LABELLED, MANY, RECIPES, SURER, TrainingPlan, adapted, for_trees
 from attree.training.scores import SpanScores
 from attree.trees.tree import NO_LABEL
 from tests.refusals import refused
@@ -257,17 +257,21 @@ def test_structure_is_that_of_the_unlabelled_parser(encoder, treebank: Path):
     assert labelled["parts.labels.weights"].abs().max() > 0
 
 
-def test_a_parser_of_more_trees_keeps_labels_from_a_higher_threshold_on(encoder, treebank: Path):
+def test_a_parser_of_more_trees_is_surer_and_reads_another_layer(encoder, treebank: Path):
     trees = learnable(treebank)
     some = (trees.sentence, trees.words, trees.gold)
-    for count, recipe, threshold in (
-        (MANY - 1, "tree-crf-labelled", 0.2),
-        (MANY, "tree-crf-labelled", SURER),
-        (MANY, "tree-crf-joint", 0.375),
+    labelled, joint = RECIPES["tree-crf-labelled"], RECIPES["tree-crf-joint"]
+    for count, recipe, threshold, layers in (
+        (MANY - 1, labelled, 0.2, (encoder.n_layers // 3,)),
+        (MANY, labelled, SURER, sorted({encoder.n_layers // 3, encoder.n_layers // 2})),
+        (MANY, replace(labelled, label_layers=(2,)), SURER, (2,)),
+        (MANY, joint, 0.375, (1, 2)),
     ):
         few = GoldTrees(*([part[n % len(part)] for n in range(count)] for part in some))
-        plan = TrainingPlan(RECIPES[recipe], layers=(1, 2))
-        assert start_parser(encoder, few, plan)[0].recipe.threshold == threshold
+        parser, _, _ = start_parser(encoder, few, TrainingPlan(recipe, layers=(1, 2)))
+        assert parser.recipe.threshold == threshold
+        assert parser.shape["labels"]["layers"] == parser.shape["tags"]["layers"] == [*layers]
+    assert for_trees(labelled, MANY, 12).label_layers == (4, 6)
 
 
 def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():

@@ -22,7 +22,7 @@ from attree.training.label_fit import fit_aside, structure
 from attree.training.objectives import train
 from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
 from attree.training.parts import PARTS, BatchSource, NameReader, SpanScorer
-from attree.training.recipes import MANY, TrainingPlan, surer
+from attree.training.recipes import TrainingPlan, for_trees
 from attree.trees.sampling import fingerprints
 
 
@@ -134,7 +134,7 @@ def start_parser(
         trees = with_classes(trees)
         labels = {*plan.labels, *label_names(trees)}
         tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
-        settled = surer(plan.recipe) if len(trees.gold) >= MANY else plan.recipe
+        settled = for_trees(plan.recipe, len(trees.gold), encoder.n_layers)
         plan = replace(plan, recipe=settled, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
     scorer = build_scorer(encoder, plan)
     for part in scorer.each().values():

@@ -36,7 +36,7 @@ class FewShotRecipe:
         separate: whether inside and outside scores have separate head weights.
         learning_rate, head_rate: of Adam; the latter for head weights.
         label_layers: hidden states that labels and tags read; by default the one a third of the
-            way up.
+            way up, with `MANY` trees the middle one too.
         wide: whether boundaries and labels read every layer of the projection, instead of one.
         threshold: for ``labelled_risk``, what a label must gain to be kept.
         unlabelled: for ``labelled_risk``, the share of unlabelled F1 in what it maximises.
@@ -244,6 +244,24 @@ SURER, MANY = 0.25, 40
 def surer(base: FewShotRecipe) -> FewShotRecipe:
     """Return ``base`` with a threshold of labels, if it has one, of at least `SURER`."""
     return replace(base, threshold=max(base.threshold, SURER)) if base.threshold else base
+
+
+def for_trees(base: FewShotRecipe, n_trees: int, n_layers: int) -> FewShotRecipe:
+    """Return ``base``, a recipe with labels, changed for the number of trees to train on.
+
+    `MANY` trees make a parser surer, and are enough for labels that read a second layer: the middle
+    one beside the one a third of the way up.
+
+    Args:
+        base: the recipe; label layers that it names stay.
+        n_trees: number of trees to train on.
+        n_layers: number of layers of the encoder.
+    """
+    if n_trees < MANY:
+        return base
+    named = base.label_layers or base.wide
+    layers = base.label_layers if named else tuple(sorted({n_layers // 3, n_layers // 2}))
+    return replace(surer(base), label_layers=layers)
 
 
 #: Files of a trained parser's folder; the card alone does not make a parser.
