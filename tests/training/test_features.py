@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 import torch
 
 from attree.training import features
-from attree.training.features import Layout, features_of, run
+from attree.training.features import Layout, SentenceFeatures, features_of, read_back, run
 from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import RECIPES
 from tests.refusals import refused
@@ -22,6 +24,13 @@ SENTENCES = [
     ["a", "b"],
 ]
 LAYOUT = Layout((0, 2), 12)
+STATUS = Path("/proc/self/status")
+
+
+def mapped_bytes() -> int:
+    """How much of mapped files is in this process's memory."""
+    (kilobytes,) = re.findall(r"RssFile:\s+(\d+)", STATUS.read_text())
+    return 1024 * int(kilobytes)
 
 
 def shapes(*, specials: bool = False) -> dict[str, dict[str, Any]]:
@@ -51,16 +60,32 @@ def test_features_are_the_encoders(encoder):
 @pytest.mark.parametrize("block", [3, 1000])
 def test_a_file_holds_what_memory_holds(encoder, tmp_path: Path, monkeypatch, block: int):
     kept = features_of(encoder, SENTENCES, LAYOUT, folder=tmp_path)
-    assert not isinstance(kept.records[0].states, np.memmap)
+    assert kept.records[0].file is None
     monkeypatch.setattr(features, "IN_MEMORY", 1000)
     monkeypatch.setattr(features, "_BLOCK", block)
     read = features_of(encoder, SENTENCES, LAYOUT, folder=tmp_path / "new")
     assert not list((tmp_path / "new").iterdir()), "the file goes with what reads it"
     for one, other in zip(read.records, kept.records, strict=True):
-        assert isinstance(one.states, np.memmap)
+        assert one.file is not None
         np.testing.assert_allclose(one.states, other.states, atol=2e-3)
         np.testing.assert_allclose(one.attention, other.attention, atol=1e-3)
         np.testing.assert_array_equal(one.word_of, other.word_of)
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="no /proc")
+def test_pages_of_the_file_are_given_back(tmp_path: Path):
+    with (tmp_path / "states").open("wb+") as file:
+        file.truncate(64_000_000)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    states = np.frombuffer(mapped, np.float16).reshape(400, 1, 20, -1)
+    word, none = np.arange(20, dtype=np.int32), np.empty((0, 5, 5), np.float16)
+    records = [SentenceFeatures(word, part, none, mapped) for part in states]
+    before = mapped_bytes()
+    for first in range(0, 400, 10):
+        read_back(records[first : first + 10], Layout((0,), 0), Layout((0,), 0))
+    assert mapped_bytes() - before < 10_000_000
+    assert int(states.sum()) == 0
+    assert mapped_bytes() - before > 50_000_000, "this test would not see them"
 
 
 def test_bad_layers_and_long_sentences_are_told(encoder):

@@ -1,12 +1,13 @@
 """Compute an encoder's features of sentences once: hidden states and attention.
 
 Training draws ten sentences a step, in any order. Features of thousands of sentences are kept in a
-memory-mapped file, so that the operating system holds only as much as fits in memory.
+memory-mapped file, and each batch gives its pages back once it is copied.
 """
 
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,11 +51,13 @@ class SentenceFeatures:
         word_of: (pieces,), the word of each piece, -1 for special tokens.
         states: (layers, pieces, hidden), special tokens included.
         attention: (heads of the encoder, words, words), or no heads.
+        file: the mapped file that holds states and attention, if they are not in memory.
     """
 
     word_of: NDArray[np.int32]
     states: NDArray[Any]
     attention: NDArray[Any]
+    file: mmap.mmap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ def features_of(
     """
     encoder.check(states=layout.layers)
     pieces = pieces_of(encoder, sentences)
+    mapped = None
     with progress("reading", total=len(pieces)) as advance:
         if folder is None or 2 * sum(_sizes(encoder, pieces, layout)) <= IN_MEMORY:
             flat = _compute(encoder, pieces, layout, advance)
@@ -97,8 +101,9 @@ def features_of(
                     chunk = pieces[first : first + _BLOCK]
                     _compute(encoder, chunk, layout, advance).tofile(file)
                 file.flush()
-                flat = np.memmap(file, np.float16, mode="r")
-    return Features(layout, _records(encoder, pieces, layout, flat))
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            flat = np.frombuffer(mapped, np.float16)
+    return Features(layout, _records(encoder, pieces, layout, flat, mapped))
 
 
 def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
@@ -163,13 +168,19 @@ def _sizes(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> list[i
 
 
 def _records(
-    encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, flat: NDArray[np.float16]
+    encoder: Encoder,
+    pieces: Sequence[Pieces],
+    layout: Layout,
+    flat: NDArray[np.float16],
+    file: mmap.mmap | None = None,
 ) -> list[SentenceFeatures]:
-    """Return views of the flat features ``flat``, a record for each sentence."""
+    """Return views of the flat features ``flat``, perhaps of a file, a record for each sentence."""
     parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
     shapes = _shapes(encoder, pieces, layout)
     arrays = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
-    return [SentenceFeatures(sentence.word_of, next(arrays), next(arrays)) for sentence in pieces]
+    return [
+        SentenceFeatures(sentence.word_of, next(arrays), next(arrays), file) for sentence in pieces
+    ]
 
 
 def read_back(
@@ -202,6 +213,9 @@ def read_back(
         for layer, row in rows.items()
     }
     attention = _pad([record.attention[: wanted.heads] for record in records]).to(device)
+    file = records[0].file
+    if file is not None and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+        file.madvise(mmap.MADV_DONTNEED)
     return EncoderOutput(attention, states, pieces, [])
 
 
