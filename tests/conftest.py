@@ -76,7 +76,7 @@ def browser(chromium: str) -> Iterator[Any]:
 @pytest.fixture
 def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
     """Mount small file systems that can be filled."""
-    made = []
+    made: list[Path] = []
 
     def mount(size: str) -> Path:
         folder = tmp_path / f"disk-{len(made)}"

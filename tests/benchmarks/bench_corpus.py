@@ -75,6 +75,11 @@ def parse(
         return time.perf_counter() - began, sum(one.encoder_seconds for one in done)
 
 
+def parsing(loaded: Parser, lines: list[bytes]) -> Callable[[], float]:
+    """Return a function that parses lines and returns the seconds."""
+    return lambda: parse(loaded, lines, shard_lines=160)[0]
+
+
 def forward(encoder: Encoder, lines: list[bytes], *, shard_lines: int) -> Callable[[], float]:
     """Return a plain SDPA forward of the full encoder over the batches that parsing makes."""
     model = AutoModel.from_pretrained(resolve(MINILM).folder, attn_implementation="sdpa").eval()
@@ -104,12 +109,12 @@ def labelled() -> Row:
     with cores(1):
         encoder = load_encoder(MINILM, device="cpu", threads=1)
 
-        def parsing(name: str) -> Callable[[], float]:
+        def parsing_by(name: str) -> Callable[[], float]:
             plan = TrainingPlan(RECIPES[name], (2, 3, 4), steps=100)
             trained = Parser(TrainedModel(fit(encoder, gold, plan), encoder))
-            return lambda: parse(trained, lines, shard_lines=160)[0]
+            return parsing(trained, lines)
 
-        seconds = in_turn(*map(parsing, ("tree-crf-labelled", "tree-crf-full")), rounds=ROUNDS)
+        seconds = in_turn(*map(parsing_by, ("tree-crf-labelled", "tree-crf-full")), rounds=ROUNDS)
     what = "raw lines to written trees, tree-crf-labelled ÷ tree-crf-full"
     return Row(what, ">= 0.9", "sentences/s", *len(lines) / seconds)
 
@@ -127,10 +132,7 @@ def speed() -> list[Row]:
         else:
             print("bench_corpus: bfloat16 skipped, this processor does not multiply it")
         for where, heads, chosen, goal in cases:
-            loaded = parser(chosen, heads)
-            seconds = in_turn(
-                lambda loaded=loaded: parse(loaded, lines, shard_lines=160)[0], plain, rounds=ROUNDS
-            )
+            seconds = in_turn(parsing(parser(chosen, heads), lines), plain, rounds=ROUNDS)
             what = f"raw lines to written trees, heads in {where}, {chosen.dtype}"
             rates = len(lines) / seconds
             found.append(

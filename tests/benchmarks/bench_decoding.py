@@ -91,7 +91,8 @@ def rows() -> list[Row]:
     values = attention()
     n_words = np.full(SENTENCES, WORDS)
     prefix = prefix_sums(values, n_words)[0]
-    spans = span_terms(values, n_words, prefix, np.empty_like(prefix), outside=True)
+    spans = np.empty_like(prefix)
+    span_terms(values, n_words, prefix, spans, outside=True)
     spans = spans.reshape(SENTENCES, WORDS + 1, WORDS + 1)
     starts = np.empty(SENTENCES * (WORDS - 1), np.int32)
     ends = np.empty_like(starts)

@@ -142,6 +142,6 @@ def _inference() -> Row:
 def _by_records(encoder: Encoder, scorer: SpanScorer, pieces: list[Pieces]) -> Any:
     """Features as they were before they stayed on the device."""
     layout = scorer.layout()
-    flat = features._computed(encoder, pieces, layout, lambda count: None)
+    flat = features._compute(encoder, pieces, layout, lambda count: None)
     records = features._records(encoder, pieces, layout, flat)
     return BatchSource(Features(layout, records), scorer).batch(range(len(pieces)))
