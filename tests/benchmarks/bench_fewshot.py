@@ -113,7 +113,7 @@ def _inference() -> Row:
     encoder = load_encoder(MINILM, device="cpu", threads=1)
     fast = load_encoder(dataclasses.replace(MINILM, dtype="auto"), device="cpu", threads=1)
     plan = TrainingPlan(RECIPES["tree-crf-full"], layers=(2, 3, 4))
-    scorer = build_scorer(encoder, plan)
+    scorer = build_scorer(encoder, plan, 80)
     generator = torch.Generator().manual_seed(0)
     for parameter in scorer.parameters():
         torch.nn.init.normal_(parameter, 0, 0.02, generator=generator)

@@ -67,7 +67,7 @@ def test_weights_added_to_the_encoder_s_are_those_beside_them(
     encoder, described, folder: Path, tmp_path: Path
 ):
     """``(W + B A) x`` of the encoder that is loaded is ``W x + B (A x)`` of the one in training."""
-    source = LiveSource(encoder, verify(described), SENTENCES, build_scorer(encoder, PLAN), PLAN)
+    source = LiveSource(encoder, verify(described), SENTENCES, build_scorer(encoder, PLAN, 2), PLAN)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for part in source.adapted.values():
@@ -76,7 +76,7 @@ def test_weights_added_to_the_encoder_s_are_those_beside_them(
     batch = source.batch([0, 1])
     save_file(weights_of(source.adapted), tmp_path / WEIGHTS)
     loaded = load_encoder(with_adapter(described, tmp_path / WEIGHTS), device="cpu")
-    again = build_scorer(loaded, PLAN)
+    again = build_scorer(loaded, PLAN, 2)
     other = again.lay_out(loaded.run(loaded.tokenise(SENTENCES), states=(1, 2)))
     for live, kept in zip(batch.features["boundary"], other.features["boundary"], strict=True):
         at = live[0, : len(SENTENCES[0])]

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree.base.schemas import read_table
+from attree.encoder.load import load_encoder
+from attree.encoder.source import resolve
 from attree.parsers.parser import Parser
 from attree.training import label_fit
-from attree.training.fit import fit, start_parser
+from attree.training.fit import choose, fit, grid, start_parser
 from attree.training.gold import GoldTrees, gold_batch, gold_tree, half_known_tree, read_trees
 from attree.training.inside import marginals
 from attree.training.label_fit import Guess, _logits, labelled_spans
@@ -26,6 +28,7 @@ from attree.training.parts import BatchSource, LabelPart
 from attree.training.recipes import LABELLED, MANY, RECIPES, SURER, TrainingPlan, adapted, for_trees
 from attree.training.scores import SpanScores
 from attree.trees.tree import NO_LABEL
+from tests.encoder import checkpoints
 from tests.refusals import refused
 from tests.training import reference
 from tests.training.conftest import read
@@ -272,6 +275,20 @@ def test_a_parser_of_more_trees_is_surer_and_reads_another_layer(encoder, treeba
         assert parser.recipe.threshold == threshold
         assert parser.shape["labels"]["layers"] == parser.shape["tags"]["layers"] == [*layers]
     assert for_trees(labelled, MANY, 12).label_layers == (4, 6)
+
+
+def test_layers_are_chosen_for_labels_that_read_others(
+    treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shape, tokeniser = checkpoints.FAMILIES["bert"]
+    six = {**shape, "num_hidden_layers": 6}
+    monkeypatch.setitem(checkpoints.FAMILIES, "bert", (six, tokeniser))
+    encoder = load_encoder(resolve(checkpoints.save("bert", tmp_path)), device="cpu", threads=1)
+    trees, tuning = read(treebank, range(40)), read(treebank, range(5))
+    assert len(trees.gold) == MANY
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], steps=1)
+    _, tried = choose(encoder, trees, tuning, grid(plan, layers=[(5,), (6,)]))
+    assert [each["layers"] for each in tried] == [[5], [6]]
 
 
 def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():

@@ -265,6 +265,7 @@ LABELLED = "( (S (NP (D the) (N cat)) (VP (V saw) (NP (D a) (N dog)))) )\n"
             "tree-crf-full",
         ),
         (LABELLED.replace("VP", "?"), [], "tree-crf-labelled"),
+        (LABELLED * 7, ["--trees", 40], "tree-crf-labelled"),
         (LABELLED, ["--parser", "fpio"], "fpio"),
     ],
 )

@@ -194,7 +194,8 @@ class Proposer:
         encoder, first = self.parser.encoder, self._first
         plan = plan_of(trees, encoder.n_layers, first)
         with self._encoding:
-            features = features_of(encoder, trees.words, build_scorer(encoder, plan).layout())
+            layout = build_scorer(encoder, plan, len(trees.gold)).layout()
+            features = features_of(encoder, trees.words, layout)
         return TrainedModel(fit(encoder, trees, plan, features=features, first=first), encoder)
 
 

@@ -120,7 +120,8 @@ class Trainings:
         plan, others, sets = self._plan(row), self._others(row), self._drawn_sets(row)
         trees, raw = self._trees(sets), self._undrawn_words(row) if plan.recipe.rounds else []
         if not raw:  # with rounds, their sentences are not known yet
-            others["features"] = self._features(sets, build_scorer(self.encoder, plan))
+            scorer = build_scorer(self.encoder, plan, len(trees.gold))
+            others["features"] = self._features(sets, scorer)
         return fit_in_rounds(self.encoder, trees, plan, raw, **others)
 
     def _features(self, sets: Sequence[Drawn], scorer: SpanScorer) -> Features:

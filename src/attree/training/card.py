@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import attree
 from attree.base.errors import AttreeError
 from attree.base.text import markdown
 from attree.training.gold import CHAIN, IN_LABEL
-from attree.training.recipes import RECIPES
+from attree.training.recipes import RECIPES, FewShotRecipe
 
 if TYPE_CHECKING:
     from attree.training.parser import TrainedParser
@@ -125,9 +126,15 @@ def fill_in(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()
     return card.removesuffix(_OPEN_LICENCE).replace(_OPEN, f"license: {licence}") + filled
 
 
+def _same(recipe: FewShotRecipe, named: FewShotRecipe) -> bool:
+    """Tell whether a recipe is a named one but for what the start and the number of trees set."""
+    rate, threshold, layers = named.learning_rate, named.threshold, named.label_layers
+    return named == replace(recipe, learning_rate=rate, threshold=threshold, label_layers=layers)
+
+
 def _made_of(parser: TrainedParser) -> dict[str, str]:
     encoder, recipe, plan = parser.encoder, parser.recipe, parser.about["plan"]
-    names = [name for name, value in RECIPES.items() if value == recipe]
+    names = [name for name, value in RECIPES.items() if _same(recipe, value)]
     where = " ".join(filter(None, (encoder.get("kind"), encoder.get("id"))))
     revision = f", revision {encoder['revision']}" if encoder.get("revision") else ""
     adapted = ", adapted to the trees by low-rank weights in this folder" if parser.adapter else ""

@@ -26,14 +26,24 @@ from attree.training.recipes import TrainingPlan, for_trees
 from attree.trees.sampling import fingerprints
 
 
-def build_scorer(encoder: Encoder, plan: TrainingPlan) -> SpanScorer:
+def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> SpanScorer:
     """Build the scorer of a plan for this encoder, before its first weights are set.
+
+    Args:
+        encoder: a loaded encoder.
+        plan: of the training.
+        n_trees: number of trees to train on, which decides what labels read.
 
     Raises:
         AttreeError: a layer that the encoder does not have.
     """
+    plan = _for_trees(encoder, plan, n_trees)
     encoder.check(states=(*plan.layers, *plan.boundary, *plan.recipe.label_layers))
     return SpanScorer(plan.recipe, _shapes(encoder, plan))
+
+
+def _for_trees(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> TrainingPlan:
+    return replace(plan, recipe=for_trees(plan.recipe, n_trees, encoder.n_layers))
 
 
 def _shapes(encoder: Encoder, plan: TrainingPlan) -> dict[str, dict[str, Any]]:
@@ -130,13 +140,13 @@ def start_parser(
             f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
             fix="train a tree CRF, such as --parser tree-crf-full",
         )
+    plan = _for_trees(encoder, plan, len(trees.gold))
     if "labels" in plan.recipe.parts:
         trees = with_classes(trees)
         labels = {*plan.labels, *label_names(trees)}
         tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
-        settled = for_trees(plan.recipe, len(trees.gold), encoder.n_layers)
-        plan = replace(plan, recipe=settled, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
-    scorer = build_scorer(encoder, plan)
+        plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
+    scorer = build_scorer(encoder, plan, len(trees.gold))
     for part in scorer.each().values():
         part.start(encoder, plan)
     scorer = scorer.to(encoder.device)
@@ -261,7 +271,7 @@ def choose(
     """
     if not plans:
         raise AttreeError("no-settings", "no settings to choose from", fix="name some layers")
-    layouts = [build_scorer(encoder, plan).layout() for plan in plans]
+    layouts = [build_scorer(encoder, plan, len(trees.gold)).layout() for plan in plans]
     layers = {layer for layout in layouts for layer in layout.layers}
     layout = Layout(tuple(sorted(layers)), max(layout.heads for layout in layouts))
     features, others = (features_of(encoder, part.words, layout) for part in (trees, tuning))

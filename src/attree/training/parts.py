@@ -375,9 +375,8 @@ class LabelPart(NameReader):
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
-        """Return the layers, by default the one a third of the way up, and the labels."""
-        usual = plan.layers if plan.recipe.wide else (encoder.n_layers // 3,)
-        layers = plan.recipe.label_layers or usual
+        """Return the recipe's layers, or all of the plan's if it is wide, and the labels."""
+        layers = plan.recipe.label_layers or plan.layers
         return {"layers": list(layers), "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
 
     def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:

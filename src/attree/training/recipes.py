@@ -35,8 +35,8 @@ class FewShotRecipe:
         combination: of the encoder's heads, a name in :data:`attree.training.parts.COMBINATIONS`.
         separate: whether inside and outside scores have separate head weights.
         learning_rate, head_rate: of Adam; the latter for head weights.
-        label_layers: hidden states that labels and tags read; by default the one a third of the
-            way up, with `MANY` trees the middle one too.
+        label_layers: hidden states that labels and tags read; if none are named, see
+            :func:`for_trees`.
         wide: whether boundaries and labels read every layer of the projection, instead of one.
         threshold: for ``labelled_risk``, what a label must gain to be kept.
         unlabelled: for ``labelled_risk``, the share of unlabelled F1 in what it maximises.
@@ -247,21 +247,23 @@ def surer(base: FewShotRecipe) -> FewShotRecipe:
 
 
 def for_trees(base: FewShotRecipe, n_trees: int, n_layers: int) -> FewShotRecipe:
-    """Return ``base``, a recipe with labels, changed for the number of trees to train on.
+    """Return ``base`` with the label layers and the threshold for a number of trees to train on.
 
-    `MANY` trees make a parser surer, and are enough for labels that read a second layer: the middle
-    one beside the one a third of the way up.
+    Labels are read from the layer a third of the way up. `MANY` trees are enough for labels that
+    read the middle one too, and make a parser surer. A recipe without labels stays as it is.
 
     Args:
         base: the recipe; label layers that it names stay.
         n_trees: number of trees to train on.
         n_layers: number of layers of the encoder.
     """
-    if n_trees < MANY:
+    if "labels" not in base.parts:
         return base
-    named = base.label_layers or base.wide
-    layers = base.label_layers if named else tuple(sorted({n_layers // 3, n_layers // 2}))
-    return replace(surer(base), label_layers=layers)
+    many = n_trees >= MANY
+    if not base.label_layers and not base.wide:
+        layers = {n_layers // 3, n_layers // 2} if many else {n_layers // 3}
+        base = replace(base, label_layers=tuple(sorted(layers)))
+    return surer(base) if many else base
 
 
 #: Files of a trained parser's folder; the card alone does not make a parser.
