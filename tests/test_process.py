@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import signal
 import subprocess
@@ -98,6 +99,20 @@ def test_as_many_threads_as_allowed_compute() -> None:
     )
     done = python(code)
     assert done.stdout == f"8000000 {MOST_THREADS}\n", done.stderr
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+def test_freed_memory_goes_back_to_the_system() -> None:
+    """Of 200 MB in pieces all but the last one is freed, which keeps the heap's end in use."""
+    code = (
+        "import re; from pathlib import Path; from attree.base.process import give_memory_back\n"
+        "def used(): return int(re.search(r'RssAnon:\\s+(\\d+)',"
+        " Path('/proc/self/status').read_text())[1]) // 1024\n"
+        "pieces = [bytearray(b'x' * 100_000) for _ in range(2000)]\n"
+        "del pieces[:-1]; before = used(); give_memory_back(); print(before - used() > 150)"
+    )
+    done = python(code)
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_a_reader_that_has_enough_is_no_error() -> None:

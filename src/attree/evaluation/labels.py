@@ -73,9 +73,9 @@ def _keys(trees: Trees) -> NDArray[np.int64]:
 
     Within a tree it is the key of :class:`DistinctSpans` plus the tree's first key.
     """
-    n_words, tree = trees.n_words, trees.tree_of
-    keys = trees.starts.astype(np.int64) * (n_words + 1)[tree] - trees.ends
-    return keys + (_first_keys(trees) + n_words)[tree]
+    n_words, n_spans = trees.n_words, trees.n_spans
+    keys = np.repeat(n_words + 1, n_spans) * trees.starts - trees.ends
+    return keys + np.repeat(_first_keys(trees) + n_words, n_spans)
 
 
 def label_recall(
@@ -99,8 +99,9 @@ def label_recall(
         kept = has_tree[gold.tree_of] & (label >= 0) & (gold.ends - gold.starts > 1)
         pairs = np.sort(_keys(gold)[kept] * len(names) + label[kept], kind="stable")
         span, label = np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], len(names))
-        keys = np.repeat(_first_keys(gold), predicted.counts) + predicted.keys
-        recalled = label[np.append(keys, -1)[np.searchsorted(keys, span)] == span]
+        found = np.zeros(int(((gold.n_words + 1) ** 2).sum()), bool)
+        found[np.repeat(_first_keys(gold), predicted.counts) + predicted.keys] = True
+        recalled = label[found[span]]
         counts = np.stack([np.bincount(x, minlength=len(names)) for x in (label, recalled)], axis=1)
     return {name: LabelCount(*pair) for name, pair in zip(names, counts.tolist(), strict=True)}
 

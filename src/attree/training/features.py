@@ -19,13 +19,14 @@ import torch
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
+from attree.base.process import give_memory_back
 from attree.base.progress import Progress, silent
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.encoder.pieces import PieceBatch, Pieces, batches
 
 #: Bytes of features kept in memory; more go to disk, in blocks of so many sentences.
 IN_MEMORY = 500_000_000
-_BLOCK = 1024
+_BLOCK = 512
 _TOKENS_PER_BATCH = 4096
 _CELLS_PER_BATCH = 100_000
 
@@ -100,6 +101,7 @@ def features_of(
                 for first in range(0, len(pieces), _BLOCK):
                     chunk = pieces[first : first + _BLOCK]
                     _compute(encoder, chunk, layout, advance).tofile(file)
+                    give_memory_back()
                 file.flush()
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             flat = np.frombuffer(mapped, np.float16)

@@ -19,6 +19,7 @@ is solved alone and then all together. Very many trees are sampled, so that fitt
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,10 +28,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attree.base.process import give_memory_back
 from attree.base.progress import Progress, silent
 from attree.training.features import Features
 from attree.training.gold import SOME, GoldTree, gold_batch
 from attree.training.inside import batch_inside_outside
+from attree.training.objectives import split_batch
 from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, sum_parts
 from attree.training.recipes import LABELLED
@@ -104,7 +107,7 @@ def labelled_spans(
     """
     chosen = range(len(gold)) if indices is None else indices
     with progress("labels", total=len(chosen)) as advance:
-        return _blocks(_spans_of_trees(scorer, source, gold, names, chosen, advance))
+        return _blocks(gold, chosen, partial(_spans_of_trees, scorer, source, gold, names, advance))
 
 
 @torch.no_grad()
@@ -113,12 +116,12 @@ def _spans_of_trees(
     source: BatchSource,
     gold: Sequence[GoldTree],
     names: Sequence[str],
-    indices: Sequence[int],
     advance: Callable[[int], None],
+    indices: Sequence[int],
 ) -> Iterator[_Spans]:
     code = {name: number for number, name in enumerate(names)}
     structure = {name: x for name, x in scorer.each().items() if not isinstance(x, NameReader)}
-    for chunk in _runs(indices):
+    for chunk in _runs(gold, indices):
         batch, trees = source.batch(chunk), gold_batch([gold[index] for index in chunk])
         parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
         scores = sum_parts(parts).span.cpu().double()
@@ -127,39 +130,51 @@ def _spans_of_trees(
         # span probabilities among the trees that are compatible with gold
         lengths, allowed = trees.n_words.numpy(), trees.allowed.numpy()
         _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed)
-        states = torch.cat(batch.features["labels"], -1).half().cpu()
+        states = torch.cat(batch.features["labels"], -1)
         for row, tree in enumerate(trees.trees):
             yield states[row, : tree.n_words + 1], _columns(tree, likely[row], code)
         advance(len(chunk))
 
 
-def _runs(indices: Sequence[int]) -> Iterator[list[int]]:
+def _runs(gold: Sequence[GoldTree], indices: Sequence[int]) -> Iterator[list[int]]:
     for first in range(0, len(indices), _AT_A_TIME):
-        yield list(indices[first : first + _AT_A_TIME])
+        chunk = indices[first : first + _AT_A_TIME]
+        yield from split_batch(chunk, [gold[index].n_words for index in chunk])
+        give_memory_back()
 
 
-def _blocks(trees: Iterable[_Spans]) -> list[LabelledSpans]:
-    """Join the spans of trees into blocks of about :data:`_BLOCK` words."""
-    blocks: list[LabelledSpans] = []
-    waiting: list[_Spans] = []
-    words = 0
-    for tree in trees:
-        waiting.append(tree)
-        words += len(tree[0]) - 1  # a sentence has one boundary more than words
-        if words > _BLOCK:
-            blocks.append(_block(waiting))
-            waiting, words = [], 0
-    return [*blocks, _block(waiting)] if waiting else blocks
+def _blocks(
+    gold: Sequence[GoldTree],
+    indices: Sequence[int],
+    spans_of: Callable[[Sequence[int]], Iterable[_Spans]],
+) -> list[LabelledSpans]:
+    """Join the spans of trees into blocks of about :data:`_BLOCK` words.
+
+    Args:
+        gold: trees.
+        indices: of the trees to use.
+        spans_of: returns the spans of the trees at some indices, in any order.
+    """
+    words = np.cumsum([gold[index].n_words for index in indices])
+    bounds = [0]
+    while bounds[-1] < len(indices):
+        before = words[bounds[-1] - 1] if bounds[-1] else 0
+        bounds.append(int(np.searchsorted(words, before + _BLOCK, side="right")) + 1)
+    parts = [indices[first:last] for first, last in itertools.pairwise(bounds)]
+    return [_block(spans_of(part), sum(gold[i].n_words + 1 for i in part)) for part in parts]
 
 
-def _block(trees: Sequence[_Spans]) -> LabelledSpans:
-    first = np.cumsum([0, *(len(states) for states, _ in trees)]).tolist()
-    columns = [
-        (begin + offset, end + offset, *others)
-        for offset, (_, (begin, end, *others)) in zip(first, trees, strict=False)
-    ]
+def _block(trees: Iterable[_Spans], boundaries: int) -> LabelledSpans:
+    """Join the spans of trees that have so many boundaries together."""
+    block, columns, first = torch.empty(0), [], 0
+    for states, (begin, end, *others) in trees:
+        if not first:  # written to in place: parts of batches would keep the whole batches
+            block = torch.empty((boundaries, states.shape[1]), dtype=torch.float16)
+        block[first : first + len(states)] = states
+        columns.append((begin + first, end + first, *others))
+        first += len(states)
     tensors = [torch.from_numpy(np.concatenate(column)) for column in zip(*columns, strict=True)]
-    return LabelledSpans(torch.cat([states for states, _ in trees]), *tensors)
+    return LabelledSpans(block, *tensors)
 
 
 def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
@@ -224,9 +239,9 @@ def fit_tags(
     """
     code = {name: number for number, name in enumerate(part.names)}
 
-    def words() -> Iterator[_Spans]:
-        for chunk in _runs(sample(gold, len(part.names))):
-            states = torch.cat(source.batch(chunk).features["tags"], -1).half().cpu()
+    def words(indices: Sequence[int]) -> Iterator[_Spans]:
+        for chunk in _runs(gold, indices):
+            states = torch.cat(source.batch(chunk).features["tags"], -1)
             for row, tree in zip(states, [gold[index] for index in chunk], strict=True):
                 n = tree.n_words
                 begin, none = np.arange(n), np.zeros(n, np.int64)
@@ -234,7 +249,7 @@ def fit_tags(
                 columns = (begin, begin + 1, none, target, np.ones(n, np.float32), none > 0)
                 yield row[: n + 1], columns
 
-    _fit(part, _blocks(words()), _TAG_PENALTY, progress)
+    _fit(part, _blocks(gold, sample(gold, len(part.names)), words), _TAG_PENALTY, progress)
 
 
 def structure(parser: TrainedParser) -> TrainedParser:
@@ -287,8 +302,15 @@ class _Scale:
     centre: Tensor
     factor: Tensor
 
+    @classmethod
+    def of(cls, states: Tensor) -> _Scale:
+        """Return the scale of some states, (boundaries, width)."""
+        states = states.float()
+        spread = (states.std(0, correction=0) + 1e-3) * (2 * states.shape[1]) ** 0.5
+        return cls(states.mean(0), 1.0 / spread)
+
     def __call__(self, states: Tensor) -> Tensor:
-        return (states.float() - self.centre) * self.factor
+        return states.to(torch.float32, copy=True).sub_(self.centre).mul_(self.factor)
 
 
 def _fit(
@@ -298,9 +320,7 @@ def _fit(
 
     The penalty is on the distance from its first weights: zeros, or those of another parser.
     """
-    states = blocks[0].states.float()  # the first block is like the others
-    spread = (states.std(0, correction=0) + 1e-3) * (2 * states.shape[1]) ** 0.5
-    scale = _Scale(states.mean(0), 1.0 / spread)
+    scale = _Scale.of(blocks[0].states)  # the first block is like the others
     # the centre counts twice for spans and for words: at both boundaries
     kinds = len(part.weights) // 2
     first, first_bias = part.weights.detach().clone(), part.bias.detach().clone()
