@@ -8,6 +8,7 @@ import pytest
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.cli.main import app
+from attree.treebank.formats import together
 from attree.treebank.given import Treebank, as_table, as_tables
 from attree.treebank.sentence import SplitSettings
 from tests.command_line import CliRunner
@@ -72,6 +73,15 @@ def test_files_patterns_and_folders_are_one_treebank(tmp_path: Path, given: str)
     with as_tables(mine) as tables:  # the folder now holds the table as well
         counts = [read_table(one)[0].num_rows for one in tables]
     assert counts == [10 if given == "{}" else 5, 3, 5]
+
+
+def test_an_example_in_a_readme_is_no_treebank(tmp_path: Path) -> None:
+    word = "1\tAh\tah\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
+    readme, treebank = tmp_path / "README.md", tmp_path / "dev.conllu"
+    readme.write_text(f"# Format\n\n{word}")
+    assert together(tmp_path) == [[readme]]  # as good a guess as any, where nothing else is there
+    treebank.write_text(word)
+    assert together(tmp_path) == [[treebank]]
 
 
 def test_folders_without_a_treebank_and_other_policies_are_told(tmp_path: Path) -> None:

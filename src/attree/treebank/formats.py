@@ -84,17 +84,24 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
 
     Args:
         folder: where to look; hidden files are passed over.
-        name: the only format to look for; by default all formats, by extension or beginning.
+        name: the only format to look for; by default all formats, by extension. The beginning of a
+            file shows its format only where no file beside it has a treebank's extension: a README
+            may hold an example.
 
     Returns:
         path or pattern → the files of one folder and one format; and the files in no known format.
     """
     groups: dict[tuple[Path, str], list[Path]] = {}
     others = []
-    for file in sorted(folder.rglob("*")):
-        if not file.is_file() or any(part[0] in "._" for part in file.relative_to(folder).parts):
-            continue
-        format = _guess_format(file) or recognised(file, "")
+    formats = {
+        file: _guess_format(file)
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts)
+    }
+    told = {file.parent for file, format in formats.items() if format}
+    for file, format in formats.items():
+        if file.parent not in told:
+            format = recognised(file, "")
         if format is None or name not in (None, format):
             others.append(file)
         else:
