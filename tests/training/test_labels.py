@@ -222,7 +222,7 @@ def test_blocks_are_solved_as_all_at_once(
         blocks = labelled_spans(parser.scorer, source, trees.gold, part.names)
         seen.append(len(blocks))
         guess = Guess(blocks, len(part.names))
-        guessed = [guess.labels(block) for block in blocks] if half else None
+        guessed = [guess.labels(block) for block in blocks] if half else []
         value = label_fit._loss(part.weights, part.bias, blocks, scale, penalty, guessed)
         return [value, part.weights.grad, part.bias.grad]
 

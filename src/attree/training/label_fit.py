@@ -329,7 +329,7 @@ def _fit(
     weights, bias = first.clone().requires_grad_(), first_bias.clone().requires_grad_()
     complete = all(bool((block.target >= 0).all()) for block in blocks)
     guess = None if complete else Guess(blocks, len(part.names))
-    guessed = None if guess is None else [guess.labels(block) for block in blocks]
+    guessed = [] if guess is None else [guess.labels(block) for block in blocks]
     title = "solving labels" if isinstance(part, LabelPart) else "solving tags"
     rounds = 1 if guess is None else _ROUNDS
     stages = [*zip((blocks[:1], blocks)[: len(blocks)], _STEPS, _PASSES, strict=False)]
@@ -337,11 +337,10 @@ def _fit(
     with progress(title, total=total, unit="blocks") as advance:
         for turn in range(rounds):
             if guess is not None and turn > 0:
-                with torch.no_grad():
-                    guessed = [
-                        guess.labels(block, _logits(scale(block.states) @ weights, bias, block))
-                        for block in blocks
-                    ]
+                for number, block in enumerate(blocks):
+                    with torch.no_grad():
+                        logits = _logits(scale(block.states) @ weights, bias, block)
+                    guessed[number] = guess.labels(block, logits)
             for chosen, steps, passes in stages:
                 solver = torch.optim.LBFGS(
                     [weights, bias],
@@ -373,19 +372,20 @@ def _loss(
     blocks: Sequence[LabelledSpans],
     scale: _Scale,
     penalty: Callable[[], Tensor],
-    guessed: Sequence[Tensor] | None,
+    guessed: Sequence[Tensor],
     advance: Callable[[int], None] = lambda count: None,
 ) -> Tensor:
     """Return the loss of weights and biases over blocks, and leave its gradient in them.
 
-    ``guessed`` are label probabilities of the spans of each block that have no known label.
+    ``guessed`` are label probabilities of the spans of each block that have no known label; empty
+    if every label is known.
     """
     weights.grad = bias.grad = None
     total = torch.zeros(())
     for number, block in enumerate(blocks):
         chances = _logits(scale(block.states) @ weights, bias, block).log_softmax(-1)
         likely = chances.gather(1, block.target.clamp(min=0)[:, None])[:, 0]
-        if guessed is not None:
+        if guessed:
             rows = block.unknown
             likely = likely.index_copy(0, rows, (chances[rows] * guessed[number]).sum(1))
         value = -(block.weight * likely).sum()
@@ -453,7 +453,7 @@ class Guess:
         self.shares = self.shares.clamp(max=_MOST).index_fill(1, torch.tensor([0]), 0.0)
 
     def labels(self, spans: LabelledSpans, logits: Tensor | None = None) -> Tensor:
-        """Return label probabilities of a block's unknown spans, (unknown, labels).
+        """Return label probabilities of a block's unknown spans, (unknown, labels) float16.
 
         They are guessed from ``logits``, (spans, labels), or else from the rates of labels.
         """
@@ -463,7 +463,7 @@ class Guess:
         labelled = spans.target[rows] == SOME
         guessed = torch.where(labelled[:, None], chances, chances * (1.0 - self.shares)[word])
         guessed[labelled, 0] = 0.0
-        return guessed / guessed.sum(1, keepdim=True).clamp(min=1e-30)
+        return (guessed / guessed.sum(1, keepdim=True).clamp(min=1e-30)).half()
 
 
 def _count_labels(spans: LabelledSpans, chosen: Tensor, labels: Tensor, n_labels: int) -> Tensor:
