@@ -19,7 +19,6 @@ is solved alone and then all together. Very many trees are sampled, so that fitt
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -155,13 +154,12 @@ def _blocks(
         indices: of the trees to use.
         spans_of: returns the spans of the trees at some indices, in any order.
     """
-    words = np.cumsum([gold[index].n_words for index in indices])
-    bounds = [0]
-    while bounds[-1] < len(indices):
-        before = words[bounds[-1] - 1] if bounds[-1] else 0
-        bounds.append(int(np.searchsorted(words, before + _BLOCK, side="right")) + 1)
-    parts = [indices[first:last] for first, last in itertools.pairwise(bounds)]
-    return [_block(spans_of(part), sum(gold[i].n_words + 1 for i in part)) for part in parts]
+    block_of = (np.cumsum([gold[index].n_words for index in indices]) - 1) // _BLOCK
+    parts = np.split(np.array(indices), np.flatnonzero(np.diff(block_of)) + 1)
+    return [
+        _block(spans_of(part), sum(gold[index].n_words + 1 for index in part))
+        for part in (array.tolist() for array in parts)
+    ]
 
 
 def _block(trees: Iterable[_Spans], boundaries: int) -> LabelledSpans:
