@@ -167,7 +167,7 @@ def _trees(record: dict[str, Any], source: str) -> str:
 
 def _f1(record: dict[str, Any]) -> str:
     if not record.get("scores"):
-        return "not measured: `attree train --held-out`, or `attree evaluate`, does"
+        return "not measured: attree train --held-out, or attree evaluate, measures it"
     scores = "; ".join(map(scored, record["scores"]))
     if record["dev_f1"] is None:
         return scores
