@@ -13,8 +13,8 @@ Unknown labels of half-known trees are guessed, fitted, and guessed again from t
 :class:`Guess`.
 
 Memory and work are bounded. Loss and gradient are summed over blocks of spans, so that the scores
-of all labels of all spans are never in memory together. If there are several blocks, the first one
-is solved alone and then all together. Very many trees are sampled, so that fitting takes minutes.
+of all labels of all spans are never in memory together. If there are many blocks, the first ones
+are solved alone and then all together. Very many trees are sampled, so that fitting takes minutes.
 """
 
 from __future__ import annotations
@@ -45,14 +45,16 @@ _TAG_PENALTY = 0.001
 #: Spans less probable than this are left out.
 _LEAST = 0.02
 
-#: Most steps of the solver, and most passes over the spans: for the first block if there are
-#: several, then for all blocks, starting from the weights of the first.
+#: Most steps of the solver, and most passes over the spans: for the first blocks, then for all if
+#: there are more, starting from the weights of the first.
 _STEPS, _PASSES = (60, 20), (75, 25)
 #: How often labels are fitted if some are guessed.
 _ROUNDS = 2
 _AT_A_TIME = 16
-#: Words of one block, most words of all blocks, and most words × names.
-_BLOCK, _MOST_WORDS, _MOST_WORK = 20_000, 150_000, 10_000_000
+#: Words of one block, and number of blocks that are solved first, alone.
+_BLOCK, _FIRST = 5_000, 4
+#: Most words of all blocks, and most words × names.
+_MOST_WORDS, _MOST_WORK = 150_000, 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
     sample, and limited in number.
     """
     words = np.array([tree.n_words for tree in gold])
-    if words.sum() <= _BLOCK:
+    if words.sum() <= _FIRST * _BLOCK:
         return list(range(len(gold)))
     order = np.random.default_rng(0).permutation(len(gold))
     most = min(_MOST_WORDS, _MOST_WORK // max(names, 1))
@@ -318,7 +320,8 @@ def _fit(
 
     The penalty is on the distance from its first weights: zeros, or those of another parser.
     """
-    scale = _Scale.of(blocks[0].states)  # the first block is like the others
+    some = blocks[:_FIRST]  # they are like the others
+    scale = _Scale.of(torch.cat([block.states for block in some]))
     # the centre counts twice for spans and for words: at both boundaries
     kinds = len(part.weights) // 2
     first, first_bias = part.weights.detach().clone(), part.bias.detach().clone()
@@ -330,7 +333,9 @@ def _fit(
     guessed = [] if guess is None else [guess.labels(block) for block in blocks]
     title = "solving labels" if isinstance(part, LabelPart) else "solving tags"
     rounds = 1 if guess is None else _ROUNDS
-    stages = [*zip((blocks[:1], blocks)[: len(blocks)], _STEPS, _PASSES, strict=False)]
+    stages = [
+        *zip([some, blocks] if len(blocks) > _FIRST else [some], _STEPS, _PASSES, strict=False)
+    ]
     total = rounds * sum(len(chosen) * passes for chosen, _, passes in stages)
     with progress(title, total=total, unit="blocks") as advance:
         for turn in range(rounds):
