@@ -8,7 +8,7 @@ import pytest
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.cli.main import app
-from attree.treebank.formats import together
+from attree.treebank.formats import resolve, together
 from attree.treebank.given import Treebank, as_table, as_tables
 from attree.treebank.sentence import SplitSettings
 from tests.command_line import CliRunner
@@ -75,13 +75,18 @@ def test_files_patterns_and_folders_are_one_treebank(tmp_path: Path, given: str)
     assert counts == [10 if given == "{}" else 5, 3, 5]
 
 
-def test_an_example_in_a_readme_is_no_treebank(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["README.md", "notes.md", "readme", "Readme.txt"])
+def test_an_example_in_a_document_is_no_treebank(tmp_path: Path, name: str) -> None:
     word = "1\tAh\tah\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
-    readme, treebank = tmp_path / "README.md", tmp_path / "dev.conllu"
-    readme.write_text(f"# Format\n\n{word}")
-    assert together(tmp_path) == [[readme]]  # as good a guess as any, where nothing else is there
-    treebank.write_text(word)
-    assert together(tmp_path) == [[treebank]]
+    (tmp_path / name).write_text(f"# Format\n\n{word}")
+    with refused("no-treebank"):
+        together(tmp_path)
+    # a treebank may have any other extension, and another one beside it
+    treebanks = [tmp_path / "dev.conllu", tmp_path / "more.dat"]
+    for treebank in treebanks:
+        treebank.write_text(word)
+    assert together(tmp_path) == [treebanks]
+    assert resolve(SplitSettings(), treebanks).format == "conllu"
 
 
 def test_folders_without_a_treebank_and_other_policies_are_told(tmp_path: Path) -> None:

@@ -72,11 +72,14 @@ def recognised(path: str | Path, family: str) -> str | None:
 
 
 def _guess_format(path: str | Path) -> str | None:
-    """Return a file's format by extension, or the format of its family that is certain."""
+    """Return a file's format by extension, or the format of its family that is certain.
+
+    A file without a treebank's extension has the format that its beginning shows for certain.
+    """
     name = format_of(path)
     family = FORMATS[name].family if name else ""
-    certain = recognised(path, family) if family else None
-    return certain if certain and FORMATS[certain].family == family else name
+    certain = recognised(path, family) if family or name is None else None
+    return certain if name is None or (certain and FORMATS[certain].family == family) else name
 
 
 def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Path]], list[Path]]:
@@ -84,24 +87,19 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
 
     Args:
         folder: where to look; hidden files are passed over.
-        name: the only format to look for; by default all formats, by extension. The beginning of a
-            file shows its format only where no file beside it has a treebank's extension: a README
-            may hold an example.
+        name: the only format to look for; by default all formats, by extension or beginning. A
+            document such as README.md is no treebank, though it may hold an example.
 
     Returns:
         path or pattern → the files of one folder and one format; and the files in no known format.
     """
     groups: dict[tuple[Path, str], list[Path]] = {}
     others = []
-    formats = {
-        file: _guess_format(file)
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts)
-    }
-    told = {file.parent for file, format in formats.items() if format}
-    for file, format in formats.items():
-        if file.parent not in told:
-            format = recognised(file, "")
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() or any(part[0] in "._" for part in file.relative_to(folder).parts):
+            continue
+        document = file.suffix.lower() == ".md" or file.stem.upper() == "README"
+        format = None if document else _guess_format(file)
         if format is None or name not in (None, format):
             others.append(file)
         else:
