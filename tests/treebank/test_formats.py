@@ -10,6 +10,7 @@ import pytest
 from attree.base.schemas import read_table
 from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.formats import FORMATS, read_files, resolve, sniff
+from attree.treebank.given import Treebank
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.refusals import refused
 from tests.treebank.test_command import TREE
@@ -148,8 +149,32 @@ def test_xml_says_its_encoding(tmp_path: Path) -> None:
 def test_formats_of_one_split_must_agree(tmp_path: Path) -> None:
     (tmp_path / "a.mrg").write_text(TREE)
     (tmp_path / "b.export").write_text("#BOS 1\n")
-    with refused("unknown-format", file="a.mrg"):
+    with refused("several-formats") as caught:
         resolve(SplitSettings(), [tmp_path / "a.mrg", tmp_path / "b.export"])
+    assert f"ptb ({tmp_path}/a.mrg), export ({tmp_path}/b.export)" in str(caught.value)
+
+
+def test_two_formats_under_one_extension_are_both_read(attree: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "a.psd").write_text(HISTORY)
+    (folder / "b.psd").write_text("( (IP (NP (PRO er)) (VBF kumt)))\n" * 2)
+    done = attree("mixed", "--check")
+    assert [line for line in done.out.splitlines() if line[:1] != " "] == [
+        "mixed/*.psd (penn-history)",
+        "mixed/*.psd (spmrl)",
+    ]
+    assert "(penn-history): 2 read" in done.err and "(spmrl): 2 read" in done.err
+    for named in (["mixed"], ["mixed/a.psd", "mixed/b.psd"]):
+        assert not attree("convert", *named, "--output", "x.mrg", "--overwrite").status
+        lines = (tmp_path / "x.mrg").read_text().splitlines()
+        assert [line.rstrip(")").split()[-1] for line in lines] == [".", ".", "kumt", "kumt"]
+        done = attree(*named, "--output", "x.parquet")
+        assert "penn-history (mixed/a.psd), spmrl (mixed/b.psd)" in str(done.status)
+    found = Treebank.read_all([folder], SplitSettings(punctuation="keep"))
+    assert (
+        found.table["file"].to_pylist() == [str(folder / "a.psd")] * 2 + [str(folder / "b.psd")] * 2
+    )
 
 
 def test_no_extension_stands_for_two_formats_but_within_a_family() -> None:

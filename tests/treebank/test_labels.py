@@ -170,9 +170,9 @@ def test_written_trees_have_universal_labels_without_functions(tmp_path: Path) -
     file, made = tmp_path / "x.mrg", tmp_path / "y.mrg"
     file.write_text("(S (NP-SBJ (DT a) (NN b)) (ADJP-PRD (VB c) (NN d)))\n")
     settings = resolve(settings_of(labels="universal", functions="keep"), [file])
-    convert([file], settings, made, "ptb")
+    convert([([file], settings)], made, "ptb")
     assert made.read_text() == "(S (NP (DT a) (NN b)) (AJP (VB c) (NN d)))\n"
-    convert([file], settings, tmp_path / "y.half", "half")
+    convert([([file], settings)], tmp_path / "y.half", "half")
     assert (tmp_path / "y.half").read_text() == "(= (S (NP (DT a) (NN b)) (AJP (VB c) (NN d))))\n"
     assert spans_of(tmp_path / "y.half") == [((0, 4, "S"), (0, 2, "NP"), (2, 4, "AJP"))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from attree.treebank.crossing import spans as continuous_spans
 from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
 from attree.treebank.half import without_crossing
 from attree.treebank.labels import Labelling, relabelled
-from attree.treebank.sentence import Rejected, Sentence, SplitSettings
+from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 
 _Tree = TypeVar("_Tree", Sentence, Graph)
 
@@ -70,13 +70,14 @@ def target(output: Path) -> str:
     raise AttreeError("unknown-format", problem, file=output, fix=fix)
 
 
-def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: str) -> Converted:
-    """Write the sentences of ``files`` to ``output``, whole or not at all.
+def convert(
+    treebanks: Sequence[tuple[Sequence[Path], SplitSettings]], output: Path, to: str
+) -> Converted:
+    """Write the sentences of treebanks to ``output``, whole or not at all.
 
     Args:
-        files: read one after the other.
-        settings: resolved; every word is kept. Dependency trees become half-known trees in a format
-            of such trees.
+        treebanks: files, read one after the other, and their resolved settings; every word is kept.
+            Dependency trees become half-known trees in a format of such trees.
         output: replaced if it exists.
         to: a format in `writable`.
 
@@ -85,27 +86,13 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
             hold a word.
     """
     check_name(to, writable(), f"{to} cannot be written")
-    done, form, read_as = Converted(), FORMATS[to], FORMATS[settings.format or ""]
-    if form.half:
-        if settings.dependencies == "whole":
-            settings = dataclasses.replace(settings, dependencies="half")
-        trees = _filter(read_files(files, settings), done, half=True)
-    elif Labelling.parse(settings.labels).kind == "unknown":
-        problem = "only half-known trees can have unknown labels"
-        raise AttreeError("unknown-labels", problem, fix="add --to half")
-    else:
-        trees = (
-            tree if isinstance(tree, Graph) else graph_of(tree)
-            for tree in _filter(read_trees(files, settings), done, half=False)
-        )
-        trees = relabelled(trees, settings.labels, read_as.labels)
+    done, form = Converted(), FORMATS[to]
+    trees = (tree for files, settings in treebanks for tree in _read(files, settings, form, done))
     with whole_file(output) as part:
         if form.binary:
-            sentences = (continuous(graph, settings) for graph in trees)
-            _write_table(_count(sentences, to, done), settings, part)
+            _write_table(_count(trees, to, done), [how for _, how in treebanks], part)
         else:
             assert form.write is not None
-            trees = _make_continuous(trees, done) if form.continuous else trees
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
                 handle.writelines(form.write(_count(trees, to, done)))
         if not done.written:
@@ -113,6 +100,27 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
             problem = f"no sentence could be read ({first.reason})"
             raise AttreeError("no-sentences", problem, file=first.file, line=first.line)
     return done
+
+
+def _read(
+    files: Sequence[Path], settings: SplitSettings, form: Format, done: Converted
+) -> Iterator[Any]:
+    """Yield the trees of a treebank as a format takes them: as sentences, or as graphs."""
+    if form.half:
+        if settings.dependencies == "whole":
+            settings = dataclasses.replace(settings, dependencies="half")
+        return _filter(read_files(files, settings), done, half=True)
+    if Labelling.parse(settings.labels).kind == "unknown":
+        problem = "only half-known trees can have unknown labels"
+        raise AttreeError("unknown-labels", problem, fix="add --to half")
+    trees = (
+        tree if isinstance(tree, Graph) else graph_of(tree)
+        for tree in _filter(read_trees(files, settings), done, half=False)
+    )
+    graphs = relabelled(trees, settings.labels, FORMATS[settings.format or ""].labels)
+    if form.binary:
+        return (continuous(graph, settings) for graph in graphs)
+    return _make_continuous(graphs, done) if form.continuous else graphs
 
 
 def _filter(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]:
@@ -157,12 +165,15 @@ def _read_back(word: str, to: str) -> str:
     return word
 
 
-def _write_table(sentences: Iterable[Sentence], settings: SplitSettings, part: Path) -> None:
+def _write_table(
+    sentences: Iterable[Sentence], settings: Sequence[SplitSettings], part: Path
+) -> None:
     import pyarrow.parquet as pq
 
     from attree.base.schemas import pack
     from attree.treebank.table import to_table
 
-    metadata = {"format": settings.format, "derived": settings.derived, "language": "", "split": ""}
+    formats = ", ".join(how.format or "" for how in settings)
+    metadata = {"format": formats, "derived": settings[0].derived, "language": "", "split": ""}
     table = to_table(sentences).replace_schema_metadata(pack(metadata))
     pq.write_table(table, part, compression="zstd")
