@@ -34,6 +34,8 @@ from attree.treebank.sentence import (
     SplitSettings,
     Status,
     cut_label,
+    join_label,
+    unescape_label,
 )
 from attree.treebank.sources import UNDECODED, undecoded
 
@@ -144,9 +146,10 @@ class _Names(dict[str, str | None]):
         self.dropped, self.whole = dropped, whole
 
     def __missing__(self, label: str) -> str | None:
-        name = cut_label(label)
+        whole = unescape_label(label) if "B-" in label else label
+        name = cut_label(whole)
         dropped = label in self.dropped or name in self.dropped
-        self[label] = kept = None if dropped else label if self.whole else name
+        self[label] = kept = None if dropped else whole if self.whole else name
         return kept
 
 
@@ -327,8 +330,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
     """Yield a line for each continuous tree, with its functions on the labels."""
     for graph in graphs:
         functions = graph.functions[len(graph.words) :]
-        pairs = zip(graph.labels, functions, strict=True)
-        whole = [f"{label}-{function}" if function else label for label, function in pairs]
+        whole = list(map(join_label, graph.labels, functions))
         phrases, _ = spans(dataclasses.replace(graph, labels=whole))
         if graph.parents.count(-1) > 1:
             phrases = ((0, len(graph.words), "VROOT"), *phrases)

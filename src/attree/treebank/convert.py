@@ -14,20 +14,16 @@ from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.registry import check_name
 from attree.base.text import unescape
+from attree.treebank import discbracket, tigerxml
 from attree.treebank.brackets import bracketed
-from attree.treebank.crossing import (
-    Graph,
-    attach_to_neighbours,
-    continuous,
-    graph_of,
-    without_dummy_root,
-)
-from attree.treebank.crossing import spans as continuous_spans
+from attree.treebank.cleaning import untraced
+from attree.treebank.crossing import Graph, graph_of
 from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
 from attree.treebank.half import without_crossing
 from attree.treebank.labels import Labelling, relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 
+_HALF_KNOWN = "only some of this tree is known"
 _Tree = TypeVar("_Tree", Sentence, Graph)
 
 
@@ -106,48 +102,45 @@ def _read(
     files: Sequence[Path], settings: SplitSettings, form: Format, done: Converted
 ) -> Iterator[Any]:
     """Yield the trees of a treebank as a format takes them: as sentences, or as graphs."""
-    if form.half:
-        if settings.dependencies == "whole":
-            settings = dataclasses.replace(settings, dependencies="half")
-        return _filter(read_files(files, settings), done, half=True)
-    if Labelling.parse(settings.labels).kind == "unknown":
+    if form.half and settings.dependencies == "whole":
+        settings = dataclasses.replace(settings, dependencies="half")
+    if not form.half and Labelling.parse(settings.labels).kind == "unknown":
         problem = "only half-known trees can have unknown labels"
         raise AttreeError("unknown-labels", problem, fix="add --to half")
-    trees = (
-        tree if isinstance(tree, Graph) else graph_of(tree)
-        for tree in _filter(read_trees(files, settings), done, half=False)
-    )
-    graphs = relabelled(trees, settings.labels, FORMATS[settings.format or ""].labels)
-    if form.binary:
-        return (continuous(graph, settings) for graph in graphs)
-    return _make_continuous(graphs, done) if form.continuous else graphs
+    if form.half or form.binary or form.continuous:
+        sentences = _filter(read_files(files, settings), settings, form, done)
+        return map(graph_of, sentences) if form.continuous else sentences
+    trees = _filter(read_trees(files, settings), settings, form, done)
+    graphs = (tree if isinstance(tree, Graph) else graph_of(tree) for tree in trees)
+    return relabelled(graphs, settings.labels, FORMATS[settings.format or ""].labels)
 
 
-def _filter(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]:
-    """Yield the trees that a format can hold: half-known ones with ``half``, else whole ones."""
-    reason = "nothing is known of this tree" if half else "only some of this tree is known"
+def _filter(
+    items: Iterable[Any], settings: SplitSettings, form: Format, done: Converted
+) -> Iterator[Any]:
+    """Yield the trees that a format can hold, without traces: half-known ones, or whole ones."""
     for item in items:
-        if isinstance(item, Sentence) and item.half and not (half and item.spans):
-            item = Rejected(item.file, item.line, reason, "failed")
+        if isinstance(item, Sentence):
+            unknown = form.half and not item.spans and (item.half or len(item.words) == 1)
+            if unknown or item.half > form.half:
+                known = "nothing is known of this tree" if unknown else _HALF_KNOWN
+                item = Rejected(item.file, item.line, known, "failed")
+        if not isinstance(item, Rejected):
+            item = untraced(item, settings)
         if isinstance(item, Rejected):
             done.rejected.append(item)
-        else:
-            yield item
-
-
-def _make_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
-    for graph in graphs:
-        graph = without_dummy_root(graph)
-        attach_to_neighbours(graph)
-        done.raised += continuous_spans(graph)[1]
-        yield graph
+            continue
+        if isinstance(item, Sentence):
+            done.raised += item.crossing
+        elif settings.functions == "cut":
+            item.functions = [""] * len(item.functions)
+        yield item
 
 
 def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
     """Count the sentences, and the words that the format changes."""
     for tree in trees:
         done.written += 1
-        done.raised += isinstance(tree, Sentence) and tree.crossing
         if isinstance(tree, Sentence) and FORMATS[to].half:
             done.crossed += len(tree.spans) - len(without_crossing(tree.spans))
         done.words.update(word for word in tree.words if _read_back(word, to) != word)
@@ -156,8 +149,10 @@ def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
 
 def _read_back(word: str, to: str) -> str:
     """Return a word as a reader of the format reads it back."""
+    if to == "tigerxml":
+        return tigerxml.held(word)
     if to == "discbracket":
-        return unescape(re.sub(r"\s", "_", word))
+        return discbracket.held(word)
     if to == "stanza":
         return re.sub(r"[\t\n]", " ", word)
     if FORMATS[to].continuous or FORMATS[to].half:

@@ -15,6 +15,7 @@ from attree.treebank import brackets
 from attree.treebank.sentence import (
     DROP_LABELS,
     DUMMY_ROOTS,
+    PENN_TRACE,
     Format,
     Rejected,
     Sentence,
@@ -27,7 +28,6 @@ _LEAF = re.compile(r"\(([^\s()]+)([ \t]+)([^\s()]+)((?:[ \t]+[^\s()]+)?)([ \t]*)
 _ICEPAHC_LEAF = re.compile(r"[^a-z\s]+ (?:\S+-\S+|0|\*\S+|<\S+|\{\S+)")
 _CESS_LEAF = re.compile(r"(?:[a-z]{1,2}[a-z0-9]*|F[a-z]{1,2}|[ZWX][a-z]?|-\S+) \S+ \S+")
 _SAMPLE = 70  # leaves at each position by which a dialect is recognised
-_PENN_TRACE = r"0|\*(?:[A-Za-z]+\*)?(?:-\d+)?|\*\?\*"
 
 #: Words as the dialect writes them → as they are read.
 _ICELANDIC = {"<dash/>": "–", "<paren>": "-LRB-", "</paren>": "-RRB-", "<slash/>": "/"}
@@ -55,7 +55,7 @@ def _word_dash_lemma(word: str, more: str) -> str:
 
     ``$`` marks where a word was split in two.
     """
-    if more or re.fullmatch(_PENN_TRACE, word):
+    if more or re.fullmatch(PENN_TRACE, word):
         return f"{word} {more}".strip()
     parts = word.split("-")
     if len(parts) > 1:
@@ -115,7 +115,7 @@ def _is_penn_history(text: str) -> bool:
 _HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBREAK")
 _dialect = functools.partial(Format, dummy_roots=(*DUMMY_ROOTS, ""), family="brackets")
 _historical = functools.partial(
-    _dialect, drop_labels=_HISTORY_DROPPED, traces=_PENN_TRACE, labels="icepahc"
+    _dialect, drop_labels=_HISTORY_DROPPED, traces=PENN_TRACE, labels="icepahc"
 )
 
 #: Icelandic and Faroese Parsed Historical Corpora: ``(N-N hest$-hestur)``.

@@ -180,8 +180,8 @@ def _common_format(files: Sequence[str | Path]) -> str:
             f"add --format with one of {', '.join(FORMATS)}; where there is no --format, "
             "give the table of `attree treebank FILE --format … --output FILE.parquet`"
         )
-        file = next(iter(formats.get(None, [])), None)
-        raise AttreeError("unknown-format", problem, file=file, fix=fix)
+        first = next(iter(formats.get(None, [])), None)
+        raise AttreeError("unknown-format", problem, file=first, fix=fix)
     raise several_formats(formats)
 
 
