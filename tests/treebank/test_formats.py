@@ -37,6 +37,17 @@ HISTORY = """( (IP-MAT (NP-SBJ (PRO He)) (VBD saide) (CP-THT (C 0)
 ( (IP-MAT (NP-SBJ (PRO We)) (VBD well-wente) (. .))
   (ID CMX,1.3))
 """
+#: Remarks are trees of their own, as many as trees of words; words are split, brackets named.
+LETTERS = """( (CODE <L_SMITH_001>))
+
+( (CODE <P_1>))
+( (CODE <HEADING>))
+
+( (METADATA (AUTHOR JOHN:MALE:_:1600:30))
+  (IP-MAT (NP-SBJ (PRO I)) (VBP wish) (TO to$) (VB $proffit) (PUNC <paren>) (NUM $) (PUNC </paren>)
+    (NP (N-N orð$) (D-N $ið)) (NP *2s*) (NP *T*-1-2) (. ,-,) (. ---))
+  (ID SMITH,1.001.1))
+"""
 CESS = """(
   (S
     (sn.e-SUJ *0*)
@@ -74,6 +85,8 @@ def load(path: Path, **settings: Any) -> tuple[SplitSettings, list[Sentence | Re
         ("a.psd", ICEPAHC, "utf-8", "icepahc",
          ["Mót ið var sem sér Norður-Kórea – 18. .", "fer ."]),
         ("a.psd", HISTORY, "utf-8", "penn-history", ["He saide go .", "", "We well-wente ."]),
+        ("a.psd", LETTERS, "utf-8", "penn-history",
+         ["", "", "", "I wish to proffit ( $ ) orð ið , ---"]),
         ("a.tbf", CESS, "iso8859-15", "cess", ["compró el grupo ( EDF ) ."]),
         ("a.mrg", CESS, "utf-8", "cess", ["compró el grupo ( EDF ) ."]),
         ("a.ptb", FLORESTA, "latin-1", "floresta", ["Um gatão ."]),

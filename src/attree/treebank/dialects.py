@@ -31,6 +31,7 @@ _SAMPLE = 70  # leaves at each position by which a dialect is recognised
 
 #: Words as the dialect writes them → as they are read.
 _ICELANDIC = {"<dash/>": "–", "<paren>": "-LRB-", "</paren>": "-RRB-", "<slash/>": "/"}
+_HISTORICAL = {"<paren>": "-LRB-", "</paren>": "-RRB-"}
 _SPANISH = {"-Fpa-": "-LRB-", "-Fpt-": "-RRB-", "-Fca-": "[", "-Fct-": "]"}
 
 
@@ -61,6 +62,17 @@ def _word_dash_lemma(word: str, more: str) -> str:
     if len(parts) > 1:
         word = "-".join(parts[: len(parts) // 2 if len(parts) % 2 == 0 else -1])
     return (word.removesuffix("$").removeprefix("$") if len(word) > 1 else word) or "-"
+
+
+#: Marks where a word was split in two, at the end of one half and the beginning of the other.
+_SPLIT = re.compile(r"(?<=\w)[$@]\Z|\A[$@](?=\w)")
+_TWICE = re.compile(r"([^\w\s-]+)-\1")
+
+
+def _historical_word(word: str, more: str) -> str:
+    """Return a word without the marks of a split (``fyrstu$ $ni``); ``,-,`` is a comma."""
+    word = _TWICE.sub(r"\1", word) if _TWICE.fullmatch(word) else _SPLIT.sub("", word)
+    return f"{word} {more}".strip()
 
 
 def _read_floresta(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -106,13 +118,19 @@ def _is_icepahc(text: str) -> bool:
 
 
 def _is_penn_history(text: str) -> bool:
-    """Tell whether every tree has an ``ID`` and a root without a label."""
+    """Tell whether every tree of words has an ``ID`` and a root without a label.
+
+    Trees of one remark, such as ``( (CODE <P_1>))``, may be as many as trees of words.
+    """
     ids = len(re.findall(r"\(ID [^\s()]+\)\s*\)", text))
-    trees = len(re.findall(r"^\( ?\(", text, re.MULTILINE)) if ids else 0
+    trees = len(_HISTORY_TREE.findall(text)) if ids else 0
     return ids > 0 and ids >= 0.9 * trees - 1 and not _is_icepahc(text)
 
 
 _HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBREAK")
+_HISTORY_TREE = re.compile(
+    rf"^\( ?\((?!(?:{'|'.join(_HISTORY_DROPPED)}) [^()]*\)\s*\))", re.MULTILINE
+)
 _dialect = functools.partial(Format, dummy_roots=(*DUMMY_ROOTS, ""), family="brackets")
 _historical = functools.partial(
     _dialect, drop_labels=_HISTORY_DROPPED, traces=PENN_TRACE, labels="icepahc"
@@ -121,7 +139,7 @@ _historical = functools.partial(
 #: Icelandic and Faroese Parsed Historical Corpora: ``(N-N hest$-hestur)``.
 ICEPAHC = _historical(_rewriting(_word_dash_lemma, _ICELANDIC), (), certain=_is_icepahc)
 #: Penn Parsed Corpora of Historical English and corpora in their manner, without lemmas.
-PENN_HISTORY = _historical(brackets.read, (), certain=_is_penn_history)
+PENN_HISTORY = _historical(_rewriting(_historical_word, _HISTORICAL), (), certain=_is_penn_history)
 #: GreynirCorpus: META beside every tree, lemmas and hyphenation inside its preterminals.
 GREYNIR = _dialect(
     brackets.read_spmrl,
