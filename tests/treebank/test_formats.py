@@ -48,6 +48,11 @@ LETTERS = """( (CODE <L_SMITH_001>))
     (NP (N-N orð$) (D-N $ið)) (NP *2s*) (NP *T*-1-2) (. ,-,) (. ---))
   (ID SMITH,1.001.1))
 """
+#: Each leaf in layers; a word without a translation; a word of two words.
+LAYERS = """( (S (NP {morphologicalAnalysis=kedi+NOUN}{turkish=Kedi}{english=cat}{namedEntity=NONE})
+  (DT {turkish=*NONE*}{english=the}) (RB {morphologicalAnalysis=x}{english=not})
+  (VP {semantics=1}{turkish=yok oldu}) (. {turkish=.}{english=.}))  )
+"""
 CESS = """(
   (S
     (sn.e-SUJ *0*)
@@ -87,6 +92,8 @@ def load(path: Path, **settings: Any) -> tuple[SplitSettings, list[Sentence | Re
         ("a.psd", HISTORY, "utf-8", "penn-history", ["He saide go .", "", "We well-wente ."]),
         ("a.psd", LETTERS, "utf-8", "penn-history",
          ["", "", "", "I wish to proffit ( $ ) orð ið , ---"]),
+        ("a.mrg", LAYERS, "utf-8", "starlang", ["Kedi not yok oldu ."]),
+        ("0001.train", LAYERS, "utf-8", "starlang", ["Kedi not yok oldu ."]),
         ("a.tbf", CESS, "iso8859-15", "cess", ["compró el grupo ( EDF ) ."]),
         ("a.mrg", CESS, "utf-8", "cess", ["compró el grupo ( EDF ) ."]),
         ("a.ptb", FLORESTA, "latin-1", "floresta", ["Um gatão ."]),
@@ -109,6 +116,14 @@ def test_a_dialect_is_known_by_its_file(
         for item in prepare(found, settings, CleaningCounts())
     ]
     assert read == words
+
+
+def test_a_leaf_of_layers_is_no_word(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(f"(S (A {{a=b}}{{c=d}}))\n(S (A {{a}}) (B {{=}}))\n{TREE * 9}")
+    _, found = load(tmp_path / "a.mrg")
+    assert [item.line for item in found if isinstance(item, Rejected)] == [1]
+    assert found[0].setting == "format: starlang"
+    assert found[1].words == ("{a}", "{=}")
 
 
 def test_what_is_given_wins(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
 _WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
 _UNSAFE = re.compile(r"[() \t\n\r\f\v]")
 _TRACE = "-NONE-"
+_LAYER = re.compile(r"\{\w+=[^{}]*\}")
 
 
 def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -293,13 +294,15 @@ class _Scanner:
             return self._reject(begin, "no word is left: every leaf is a trace", "emptied")
         return self._reject(begin, "a tree without words")
 
-    def _sentence(self, tree: _Tree, begin: int) -> Sentence:
-        """Unescape the words and strip the dummy roots."""
+    def _sentence(self, tree: _Tree, begin: int) -> Sentence | Rejected:
+        """Unescape the words and strip the dummy roots; refuse leaves of layers."""
         words, n = tree.words, len(tree.words)
-        if self.unescaped:
-            joined = "".join(words)
-            if "\\" in joined or "B-" in joined:
-                words = [unescape(word) for word in words]
+        joined = "".join(words)
+        if "{" in joined and (layers := next(filter(_LAYER.match, words), "")):
+            reason = f"the leaf {layers[:30]!r} has layers in place of a word"
+            return self._reject(begin, reason, setting="format: starlang")
+        if self.unescaped and ("\\" in joined or "B-" in joined):
+            words = [unescape(word) for word in words]
         spans = tuple(zip(tree.starts, tree.ends, cast("list[str]", tree.labels), strict=True))
         top = 0
         while top < len(spans) and spans[top][1] - spans[top][0] == n:

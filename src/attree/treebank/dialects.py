@@ -75,6 +75,23 @@ def _historical_word(word: str, more: str) -> str:
     return f"{word} {more}".strip()
 
 
+#: A leaf of layers: ``(NP {turkish=Kedi}{english=cat})``.
+_LAYERS = re.compile(r"(\([^\s()]+\s+)((?:\{\w+=[^{}()]*\}\s*)+)(?=\))")
+_LAYER = re.compile(r"\{([a-z]+)=([^{}]*)\}")
+_NO_LANGUAGE = frozenset(("dependency", "polarity", "propbank", "semantics"))
+
+
+def _read_layers(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
+    """Read the words of the layer ``turkish``, else of the first that is named as a language."""
+
+    def leaf(match: re.Match[str]) -> str:
+        layers = dict(_LAYER.findall(match[2]))
+        words = [word for layer, word in layers.items() if layer not in _NO_LANGUAGE]
+        return match[1] + layers.get("turkish", next(iter(words), ""))
+
+    return brackets.read(_LAYERS.sub(leaf, text), file, settings)
+
+
 def _read_floresta(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     """Cut functions, which precede labels: ``SUBJ+np``, ``H+n``; ``CJT+?`` would be a mark."""
     if settings.functions == "keep":
@@ -127,6 +144,11 @@ def _is_penn_history(text: str) -> bool:
     return ids > 0 and ids >= 0.9 * trees - 1 and not _is_icepahc(text)
 
 
+def _is_starlang(text: str) -> bool:
+    """Tell whether most leaves have layers."""
+    return "{" in text and len(_LAYERS.findall(text)) > len(_LEAF.findall(text)) / 2
+
+
 _HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBREAK")
 _HISTORY_TREE = re.compile(
     rf"^\( ?\((?!(?:{'|'.join(_HISTORY_DROPPED)}) [^()]*\)\s*\))", re.MULTILINE
@@ -164,4 +186,8 @@ CESS = _dialect(
     fallback="iso8859-15",
     certain=lambda text: _share(text, _CESS_LEAF) > 0.8,
     labels="cess",
+)
+#: Starlang's Turkish translation of the Penn Treebank; ``*NONE*`` for a word without a translation.
+STARLANG = _dialect(
+    _read_layers, (), traces=r"\*[\w?]+\*(?:[-=]\d+)*", certain=_is_starlang, labels="ptb"
 )

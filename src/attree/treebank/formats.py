@@ -41,6 +41,7 @@ FORMATS = {
     "greynir": dialects.GREYNIR,
     "floresta": dialects.FLORESTA,
     "cess": dialects.CESS,
+    "starlang": dialects.STARLANG,
     "half": half.FORMAT,
     "parquet": Format(_read_table, (".parquet",), binary=True),
 }
@@ -59,7 +60,8 @@ def format_of(path: str | Path) -> str | None:
 def recognised(path: str | Path, family: str) -> str | None:
     """Return the format that a file's beginning shows for certain, or None.
 
-    Dialects of brackets are recognised only if ``family`` says that the file is in brackets.
+    Dialects of brackets are recognised only if ``family`` says that the file is in brackets, or it
+    begins with one.
     """
     try:
         with opened(path, what="file") as handle:
@@ -67,8 +69,9 @@ def recognised(path: str | Path, family: str) -> str | None:
     except AttreeError:
         return None
     text = head.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    bracketed = family == "brackets" or (not family and text.lstrip().startswith("("))
     for name, form in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
-        possible = form.family == family or form.family != "brackets"
+        possible = bracketed or form.family != "brackets"
         if form.certain and possible and form.certain(text):
             return name
     return None
