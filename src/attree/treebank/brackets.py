@@ -53,8 +53,8 @@ _FEATURES = re.compile(
 )
 #: Comments (Floresta) and mark-up (the Penn Chinese Treebank) between trees.
 _NO_TREE = re.compile(r"^(?:#.*|<[^\n]*>[ \t]*)$", re.MULTILINE)
-#: A file with ``\\(`` escapes brackets, as Icelandic treebanks do; in other files ``\\)`` is a
-#: backslash and a bracket.
+#: A file with ``\\(`` escapes brackets, as Icelandic treebanks and NLTK do; so does one whose
+#: brackets balance only so. In other files ``\\)`` is a backslash and a bracket.
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
 _WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
 _UNSAFE = re.compile(r"[() \t\n\r\f\v]")
@@ -72,7 +72,8 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
     """
     if text.startswith(("#", "<")) or "\n#" in text or "\n<" in text:
         text = _NO_TREE.sub("", text)
-    if "\\(" in text:
+    surplus = text.count(")") - text.count("(") if "\\)" in text else 0
+    if "\\(" in text or (surplus and surplus == len(_ESCAPED_BRACKET.findall(text))):
         text = _ESCAPED_BRACKET.sub(lambda match: _WRITTEN[match[1]], text)
     return _Scanner(text, file, settings).sentences()
 
