@@ -129,7 +129,7 @@ def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: f
 
 
 #: Weight of the loss of heads beside that of trees.
-HEADS_WEIGHT = 0.3
+HEADS_WEIGHT = 0.4
 
 
 def head_loss(scores: SpanScores, gold: GoldBatch) -> Tensor:

@@ -442,8 +442,8 @@ def with_tags(trees: Trees, scores: SpanScores) -> Trees:
 
 #: Size of the vectors of words as dependents and as heads.
 _DEPENDENCY_SIZE = 192
-#: Values of :func:`heads_outside` between which the penalty grows from none to all of it.
-_ONE_HEAD, _MORE_HEADS = 1.2, 1.8
+#: Probabilities of a second head between which the penalty grows from none to all of it.
+_UNLIKELY, _LIKELY = 0.4, 0.9
 
 
 class DependencyPart(BoundaryReader):
@@ -451,8 +451,9 @@ class DependencyPart(BoundaryReader):
 
     A phrase of any grammar has one word whose head lies outside it. A biaffine classifier (Dozat
     and Manning 2017) gives the probability ``p(h | w)`` that word ``h``, or none, is the head of
-    word ``w``; punctuation is its own head. What it says of a span, :func:`heads_outside`, lowers
-    the logits of all its labels but the empty one, by up to ``penalty``.
+    word ``w``; punctuation is its own head. The probability of a second head in a span
+    (:func:`second_heads`) lowers the logits of all its labels but the empty one, by up to
+    ``penalty``.
 
     The classifier is trained on dependency trees, beside the other parts but apart from them: a
     span's score in training trees, which the other parts know by heart, would teach that heads do
@@ -512,29 +513,30 @@ class DependencyPart(BoundaryReader):
         phrase = None
         if float(self.penalty):
             likely = heads.detach().exp().cpu().numpy()
-            several = torch.from_numpy(heads_outside(likely, n_words.cpu().numpy()))
-            share = ((several - _ONE_HEAD) / (_MORE_HEADS - _ONE_HEAD)).clamp(0.0, 1.0)
+            second = torch.from_numpy(second_heads(likely, n_words.cpu().numpy()))
+            share = ((second - _UNLIKELY) / (_LIKELY - _UNLIKELY)).clamp(0.0, 1.0)
             phrase = -self.penalty * share.to(heads)
         return SpanScores(none, none, n_words, phrase=phrase, heads=heads)
 
 
 @kernel
-def heads_outside(likely: NDArray[np.float32], n_words: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return how many words of each span have their head outside it, counting sure ones most.
+def second_heads(likely: NDArray[np.float32], n_words: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return how probable it is of each span's second most probable head that it is one.
 
-    ``Σ p(w)²`` over the words ``w`` of a span, ``p(w) = Σ p(h | w)`` over the heads ``h`` outside:
-    near 1 for a phrase, also a long one of many words each of which may belong elsewhere, near 2
-    for two neighbouring dependents of another word.
+    A word is a head of a span where its own head lies outside: ``p(w) = Σ p(h | w)`` over the
+    words ``h`` outside. The second largest ``p(w)`` of a span's words is near 0 for a phrase, also
+    for a long one of many words each of which may belong elsewhere, and near 1 for two
+    neighbouring dependents of another word.
 
     Args:
         likely: (sentences, words, words + 1), probability of each word's head.
         n_words: (sentences,).
 
     Returns:
-        (sentences, words + 1, words + 1), 1 for the whole sentence.
+        (sentences, words + 1, words + 1), 0 for the whole sentence.
     """
     side = likely.shape[2]
-    sums = np.zeros((len(n_words), side, side), np.float32)
+    seconds = np.zeros((len(n_words), side, side), np.float32)
     before = np.zeros((side, side + 1), np.float32)
     for b in range(len(n_words)):
         n = n_words[b]
@@ -542,14 +544,15 @@ def heads_outside(likely: NDArray[np.float32], n_words: NDArray[np.int64]) -> ND
             for h in range(n):
                 before[w, h + 1] = before[w, h] + likely[b, w, h]
         for i in range(n):
-            for j in range(i + 1, n + 1):
-                total = np.float32(0.0)
+            for j in range(i + 2, n + 1):
+                first = second = np.float32(0.0)
                 for w in range(i, j):
                     outside = np.float32(1.0) - before[w, j] + before[w, i]
-                    total += outside * outside
-                sums[b, i, j] = total
-        sums[b, 0, n] = 1.0
-    return sums
+                    second = max(second, min(first, outside))
+                    first = max(first, outside)
+                seconds[b, i, j] = second
+        seconds[b, 0, n] = 0.0
+    return seconds
 
 
 #: part → its class; to add a part, add a line
