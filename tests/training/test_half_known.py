@@ -177,7 +177,14 @@ def spans_of(target: list[int], *, is_half: list[bool]) -> LabelledSpans:
     zeros = torch.zeros(n, dtype=torch.int64)
     half = torch.tensor(is_half)
     return LabelledSpans(
-        torch.zeros(1, 2), zeros, zeros, zeros, torch.tensor(target), torch.ones(n), half
+        torch.zeros(1, 2),
+        zeros,
+        zeros,
+        zeros,
+        torch.tensor(target),
+        torch.ones(n),
+        half,
+        torch.zeros(n),
     )
 
 
@@ -211,7 +218,7 @@ def halved(table: pa.Table, rows: list[int], seed: int) -> pa.Table:
         kept = {span: generator.random() < 0.5 for span in dict.fromkeys(spans)}
         places = [place for place, span in enumerate(spans) if kept[span]]
         row |= {key: [row[key][place] for place in places] for key in ("starts", "ends", "labels")}
-        found.append(row | {"half": True})
+        found.append(row | {"half": True, "heads": []})
     return pa.Table.from_pylist(found, schema=HALF_KNOWN)
 
 

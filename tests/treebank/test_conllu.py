@@ -33,6 +33,7 @@ def test_subtrees_are_spans() -> None:
         ((0, 5, "r3"), (0, 2, "r2"), (3, 5, "r5")),
         "f.conllu",
         1,
+        heads=(1, 2, -1, 4, 2),
     )
 
 

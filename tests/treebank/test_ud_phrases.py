@@ -16,7 +16,7 @@ from attree.treebank.conllu import read
 from attree.treebank.convert import convert
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Sentence, SplitSettings
-from attree.treebank.ud_phrases import Tree, Words
+from attree.treebank.ud_phrases import Tree, Words, shortened
 from attree.trees.constraints import NO_PHRASE, Constraints
 
 HALF = SplitSettings(format="conllu", dependencies="half", labels="universal")
@@ -330,3 +330,36 @@ def test_final_punctuation_is_inside_where_that_is_asked_for() -> None:
     )
     (one,) = prepare([whole], SplitSettings(final_punctuation="inside"), CleaningCounts())
     assert one.spans == ((0, 3, "TOP"), (0, 3, "S"), (0, 1, "NP"))
+
+
+SHORT = SplitSettings(format="conllu", dependencies="inner_short", labels="universal")
+
+
+def test_a_long_sentence_comes_again_as_its_main_clause():
+    """What is left out are whole subtrees; the rest is a tree of the same heads."""
+    text = (
+        "yesterday/ADV/6/advcl ,/PUNCT/1/punct the/DET/4/det cat/NOUN/6/nsubj will/AUX/6/aux "
+        "see/VERB/0/root mice/NOUN/6/obj and/CCONJ/9/cc sleep/VERB/6/conj ./PUNCT/6/punct"
+    )
+    whole, short = read(conllu(text), "f", SHORT)
+    assert len(whole.words) == 10
+    assert short.words == ("The", "cat", "will", "see", "mice", ".")
+    assert short.heads == (1, 3, 3, -1, 3, 3)
+    assert (0, 2, "NP") in short.spans
+    for left in ("see/VERB/0/root ./PUNCT/1/punct", "a/DET/2/det cat/NOUN/0/root ./PUNCT/2/punct"):
+        assert len(list(read(conllu(left), "f", SHORT))) == 1
+
+
+@given(st.integers(1, 12).flatmap(lambda n: st.lists(st.integers(0, n), min_size=n, max_size=n)))
+def test_a_shortened_sentence_is_a_tree(heads: list[int]):
+    """Of any tree: words in their order, each with its head, or none."""
+    heads = [head % (place + 1) - 1 for place, head in enumerate(heads)]
+    relations = [("nsubj", "obj", "conj", "amod")[head % 4] for head in heads]
+    count = len(heads)
+    words = Words([f"w{n}" for n in range(count)], ["VERB"] * count, heads, relations, [""] * count)
+    if heads.count(-1) != 1 or (short := shortened(words)) is None:
+        return
+    places = [int(form.lower()[1:]) for form in short.forms]
+    assert places == sorted(places)
+    for place, head in zip(places, short.heads, strict=True):
+        assert heads[place] == (places[head] if head >= 0 else -1)

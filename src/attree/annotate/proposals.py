@@ -16,10 +16,10 @@ from attree.base.errors import AttreeError
 from attree.parsers.parser import Chart, Parser
 from attree.stages.train import around_middle
 from attree.training.features import features_of
-from attree.training.fit import build_scorer, fit, label_names
+from attree.training.fit import build_scorer, fit, label_names, plan_like
 from attree.training.gold import GoldTree, GoldTrees, gold_tree
 from attree.training.parser import TrainedModel, TrainedParser
-from attree.training.recipes import WITH_LABELS, TrainingPlan, recipe
+from attree.training.recipes import WITH_LABELS, TrainingPlan, continued, recipe
 from attree.treebank.sentence import Sentence
 from attree.trees.tree import NO_LABEL, Tree
 
@@ -201,7 +201,7 @@ class Proposer:
 
 def _can_start(parser: TrainedParser | None) -> bool:
     """Tell whether a parser has the parts whose weights a new one can start from."""
-    return parser is not None and {"projection", "boundary", "heads"} <= set(parser.recipe.parts)
+    return parser is not None and {"projection", "boundary"} <= set(parser.recipe.parts)
 
 
 def _names(parser: TrainedParser | None, part: str) -> tuple[str, ...]:
@@ -216,16 +216,9 @@ def plan_of(trees: GoldTrees, n_layers: int, first: TrainedParser | None = None)
     if first is None:
         layers = around_middle(n_layers, chosen.spread)
         return TrainingPlan(chosen, layers, labels=label_names(trees))
-    shape = first.shape["projection"]
-    return TrainingPlan(
-        first.recipe if "labels" in first.recipe.parts else chosen,
-        tuple(shape["layers"]),
-        boundary=tuple(first.shape["boundary"]["layers"]),
-        size=shape["size"],
-        specials=bool(shape["specials"]),
-        labels=_names(first, "labels"),
-        tags=_names(first, "tags"),
-    )
+    chosen = continued(chosen, len(trees.gold), rate_given=False)
+    names = {part: _names(first, part) for part in ("labels", "tags")}
+    return plan_like(TrainingPlan(chosen, **names), first)
 
 
 def _usable(sentence: Sentence) -> bool:

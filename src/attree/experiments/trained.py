@@ -36,14 +36,14 @@ from attree.parsers.parser import Parser
 from attree.plan.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
 from attree.ready import folder_of_start
 from attree.rivals.self_training import fit_in_rounds
-from attree.stages.train import around_middle, going_on, parse_layers
+from attree.stages.train import around_middle, parse_layers
 from attree.training.calibration import Confidence
 from attree.training.features import Features, SentenceFeatures, features_of
 from attree.training.fit import build_scorer, choose, choose_threshold, grid, plan_like
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.parser import TrainedModel, TrainedParser, gold_trees, load_parser, save_parser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
-from attree.training.recipes import TrainingPlan, adapted, recipe
+from attree.training.recipes import MANY, TrainingPlan, adapted, continued, recipe
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees
 
@@ -249,7 +249,8 @@ def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
     settings = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
     if folder_of_start(settings.get("start")):
         del settings["start"]
-        base = going_on(base, own_rate="learning_rate" in row.settings)
+        few = row.trees if isinstance(row.trees, int) else MANY
+        base = continued(base, few, rate_given="learning_rate" in row.settings)
     if shares := _shares(row):
         settings["shares"] = shares[0]
     return TrainingPlan(base, layers, size=row.size, seed=row.seed, **settings)

@@ -43,7 +43,7 @@ from attree.training.recipes import (
     WITHOUT_LABELS,
     FewShotRecipe,
     TrainingPlan,
-    surer,
+    continued,
 )
 from attree.trees.sampling import fingerprints
 
@@ -118,7 +118,7 @@ def train_parser(
     described = _encoder_of(request)
     encoder = load_encoder(described, device=request.device)
     start = request.fitting.start
-    request, first = _first(request, str(encoder.device))
+    request, first = _first(request, len(chosen.trees.gold), str(encoder.device))
     learned = None
     if request.recipe.rank:
         encoder, learned = _adapt(encoder, described, request, chosen, progress)
@@ -244,28 +244,15 @@ def _scores(
         yield from Evaluation(gold, [Parser(model).parse_gold(gold, name)]).figures()
 
 
-#: Adam's learning rate for training that starts from another parser, low since good weights are
-#: soon unlearned.
-GOING_ON = 3e-4
-
-
-def going_on(recipe: FewShotRecipe, *, own_rate: bool) -> FewShotRecipe:
-    """Return a recipe changed for training that starts from another parser.
-
-    Args:
-        recipe: recipe for training from the encoder.
-        own_rate: whether its learning rate was asked for, and stays.
-    """
-    return replace(surer(recipe), learning_rate=recipe.learning_rate if own_rate else GOING_ON)
-
-
-def _first(request: TrainingRequest, device: str) -> tuple[TrainingRequest, TrainedParser | None]:
+def _first(
+    request: TrainingRequest, n_trees: int, device: str
+) -> tuple[TrainingRequest, TrainedParser | None]:
     """Load the parser that ``start`` names, if any, and change the request to go on from it."""
     folder = folder_of_start(request.fitting.start)
     if folder is None:
         return request, None
     fitting = replace(request.fitting, start="encoder")
-    recipe = going_on(request.recipe, own_rate=request.own_rate)
+    recipe = continued(request.recipe, n_trees, rate_given=request.own_rate)
     request = replace(request, fitting=fitting, recipe=recipe)
     return request, load_parser(folder, device=device)
 

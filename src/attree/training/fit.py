@@ -232,12 +232,16 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
 
 
 def plan_like(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
-    """Return a plan with the layers, sizes and dependencies of the parser to start from."""
+    """Return a plan with the layers and sizes of the parser to start from, and its way of reading.
+
+    The parser reads no attention where that one reads none, and has its dependencies.
+    """
     projection, boundary, labels = (
         first.shape.get(part, {}) for part in ("projection", "boundary", "labels")
     )
     label_layers = tuple(labels.get("layers", plan.recipe.label_layers))
-    parts = plan.recipe.parts
+    # attention is not read where it was not: it would take the encoder's upper half
+    parts = tuple(part for part in plan.recipe.parts if part != "heads" or part in first.shape)
     if "dependencies" in first.shape and "dependencies" not in parts:
         parts = (*parts, "dependencies")
     return replace(

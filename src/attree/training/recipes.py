@@ -255,6 +255,32 @@ def surer(base: FewShotRecipe) -> FewShotRecipe:
     return replace(base, threshold=max(base.threshold, SURER)) if base.threshold else base
 
 
+#: Adam's learning rate for training that starts from another parser, low since good weights are
+#: soon unlearned.
+_CONTINUED_RATE = 1e-4
+
+
+def continued(base: FewShotRecipe, n_trees: int, *, rate_given: bool) -> FewShotRecipe:
+    """Return a recipe changed for training that starts from another parser.
+
+    Few trees train labels together with the structure, as the parser to start from did; from
+    `MANY` trees on, labels that are fitted to a trained structure are better.
+
+    Args:
+        base: recipe for training from the encoder.
+        n_trees: number of trees to train on.
+        rate_given: whether its learning rate was asked for, and stays.
+    """
+    if "labels" in base.parts and base.objective == "tree_crf" and n_trees < MANY:
+        base = replace(
+            base,
+            objective=_JOINT.objective,
+            threshold=_JOINT.threshold,
+            unlabelled=_JOINT.unlabelled,
+        )
+    return replace(surer(base), learning_rate=base.learning_rate if rate_given else _CONTINUED_RATE)
+
+
 def for_trees(base: FewShotRecipe, n_trees: int, n_layers: int) -> FewShotRecipe:
     """Return ``base`` with the label layers and the threshold for a number of trees to train on.
 

@@ -1,0 +1,127 @@
+"""The dependencies between words: heads, the penalty of spans with two, labels that align."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from attree.training.fit import fit
+from attree.training.gold import NO_HEAD, gold_batch, gold_tree, read_trees
+from attree.training.label_fit import align_labels
+from attree.training.objectives import head_loss
+from attree.training.parts import BatchSource, DependencyPart, second_heads, sum_parts
+from attree.training.recipes import HEADLESS, RECIPES, TrainingPlan, continued
+from attree.training.scores import SpanScores
+from attree.treebank.conllu import read
+from attree.treebank.sentence import SplitSettings
+from attree.treebank.table import to_table
+
+RECIPE = replace(
+    RECIPES["tree-crf-joint"],
+    parts=("projection", "boundary", "dependencies", "labels", "tags"),
+    dropout=0.0,
+)
+PLAN = TrainingPlan(RECIPE, layers=(1, 2), steps=30, seed=1)
+CONLLU = """1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_
+2\tcat\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_
+3\tslept\t_\tVERB\t_\t_\t0\troot\t_\t_
+4\there\t_\tADV\t_\t_\t3\tadvmod\t_\t_
+5\t.\t_\tPUNCT\t_\t_\t3\tpunct\t_\t_
+"""
+
+
+@given(some.integers(0, 2**32 - 1), some.lists(some.integers(1, 7), min_size=1, max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_the_second_head_of_a_span_is_that_of_plain_loops(seed: int, lengths: list[int]):
+    side = max(lengths) + 1
+    generator = np.random.default_rng(seed)
+    likely = generator.dirichlet(np.ones(side), (len(lengths), side - 1)).astype(np.float32)
+    for row, n in zip(likely, lengths, strict=True):
+        row[:, n : side - 1] = 0.0
+    found = second_heads(likely, np.array(lengths))
+    for row, n in enumerate(lengths):
+        for i in range(n):
+            for j in range(i + 2, n + 1):
+                outside = [1 - likely[row, w, i:j].sum() for w in range(i, j)]
+                expected = 0.0 if j - i == n else sorted(outside)[-2]
+                assert found[row, i, j] == pytest.approx(expected, abs=1e-5)
+
+
+def test_two_dependents_are_penalised_and_their_head_with_them_is_not():
+    """``Kedi fareyi kovaladı``, sure heads: the penalty is whole, and of labels alone."""
+    part = DependencyPart(RECIPE, {"layers": [1], "hidden": 4, "size": 3})
+    part.penalty.fill_(HEADLESS)
+    heads = torch.full((1, 3, 4), 1e-6)
+    for word, head in enumerate((2, 2, 3)):
+        heads[0, word, head] = 1.0
+    part.heads = lambda *_: heads.log()  # type: ignore[method-assign]
+    scores = part.scores((torch.zeros(1, 4, 4),) * 2, torch.tensor([3]))
+    assert scores.phrase is not None
+    assert scores.phrase[0, 0, 2] == pytest.approx(-HEADLESS, abs=1e-3)
+    assert scores.phrase[0, 1, 3] == scores.phrase[0, 0, 3] == 0
+    labels = torch.zeros(1, 4, 4, 3)
+    other = SpanScores(scores.span, scores.span, scores.n_words, labels, ("", "NP", "VP"))
+    summed = sum_parts([other, scores]).labels
+    assert summed is not None
+    assert summed[0, 0, 2].tolist() == pytest.approx([0.0, -HEADLESS, -HEADLESS], abs=1e-3)
+
+
+def test_heads_come_from_conllu_and_punctuation_is_its_own():
+    items = list(read(CONLLU, "x.conllu", SplitSettings(dependencies="inner")))
+    (tree,) = read_trees(to_table(items), [0]).gold
+    assert tree.heads == (1, 2, -1, 2, 4)
+    batch = gold_batch([tree, gold_tree(2, [(0, 2)], name="without heads")])
+    assert batch.heads.tolist() == [[1, 2, -1, 2, 4], [NO_HEAD] * 5]
+    likely = torch.rand(2, 5, 6).softmax(-1).log()
+    scores = SpanScores(*[torch.zeros(2, 6, 6)] * 2, torch.tensor([5, 2]), heads=likely)
+    columns = [1, 2, 5, 2, 4]
+    expected = -sum(float(likely[0, word, head]) for word, head in enumerate(columns))
+    torch.testing.assert_close(head_loss(scores, batch), torch.tensor([expected, 0.0]))
+
+
+def test_heads_are_learned_and_count_once_the_parser_is_trained(encoder, trees):
+    """Every word's head is the word before it; a parser that starts from this one has them."""
+    chain = [replace(t, heads=(-1, *range(t.n_words - 1))) for t in trees.gold]
+    taught = replace(trees, gold=chain)
+    first = fit(encoder, taught, PLAN)
+    part = first.scorer.each()["dependencies"]
+    assert float(part.penalty) == HEADLESS
+    source = BatchSource.of(encoder, trees.words, first.scorer)
+    heads = first.span_scores(source.batch(range(len(chain)))).heads
+    assert heads is not None
+    right = [
+        int(heads[row, word].argmax()) == word - 1
+        for row, tree in enumerate(chain)
+        for word in range(1, tree.n_words)
+    ]
+    assert np.mean(right) > 0.7
+    plan = replace(PLAN, steps=1, recipe=continued(RECIPE, 3, rate_given=False))
+    again = fit(encoder, trees, plan, first=first)
+    theirs = again.scorer.each()["dependencies"]
+    assert float(theirs.penalty) == HEADLESS
+    assert torch.allclose(theirs.pair, part.pair, atol=1e-3)
+
+
+def test_labels_of_other_names_start_from_those_of_the_same_phrases(encoder, trees):
+    """Renamed labels start as good as copied ones, but for a share of the bias."""
+    first = fit(encoder, trees, PLAN)
+    renamed = [
+        replace(tree, labels=tuple((i, j, name.lower()) for i, j, name in tree.labels))
+        for tree in trees.gold
+    ]
+    parser = fit(encoder, replace(trees, gold=renamed), replace(PLAN, steps=1), first=first)
+    same = fit(encoder, trees, replace(PLAN, steps=1), first=first)
+    source = BatchSource.of(encoder, trees.words, parser.scorer)
+    score = [one.f1(source, trees.gold) for one in (parser, same)]
+    assert score[0] > score[1] - 5
+    parts = [one.scorer.each()["labels"] for one in (parser, first)]
+    assert align_labels(parts[0], first.scorer, source, renamed) == []
+    with torch.no_grad():
+        parts[1].bias[:, 0] += 50.0  # to which no span is a phrase
+    assert align_labels(parts[0], first.scorer, source, renamed) == list(parts[0].names[1:])
+    assert not parts[0].weights[..., 1:].any()
