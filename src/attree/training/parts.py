@@ -568,7 +568,10 @@ PARTS: dict[str, type[ScorePart]] = {
 
 
 def sum_parts(parts: list[SpanScores]) -> SpanScores:
-    """Sum the span scores of several parts; take the rectangle table of the first."""
+    """Sum the span scores of several parts; take the rectangle table of the first.
+
+    What dependencies add to labels is added to the labels' own table.
+    """
     first, *others = parts
     span = first.span
     for other in others:
@@ -578,7 +581,7 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
     headed = next((part for part in parts if part.heads is not None), first)
     labels, phrase = labelled.labels, headed.phrase
     if labels is not None and phrase is not None:
-        labels = torch.cat((labels[..., :1], labels[..., 1:] + phrase[..., None]), -1)
+        labels[..., 1:] += phrase[..., None]
     return replace(
         labelled,
         table=first.table,

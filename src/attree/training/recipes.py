@@ -24,7 +24,8 @@ class FewShotRecipe:
         parts: whose span scores are summed, names of :data:`attree.training.parts.PARTS`:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
             encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends),
-            ``spans`` (a perceptron over the differences of these), ``labels``, ``tags``.
+            ``spans`` (a perceptron over the differences of these), ``dependencies`` (a penalty of
+            spans with two heads), ``labels``, ``tags``.
         objective: a name in :data:`attree.training.objectives.OBJECTIVES`.
         score: ``inside_outside``, or ``outside`` for a projection alone; a name in
             :data:`attree.training.scores.TERMS`.
@@ -181,7 +182,7 @@ RECIPES: dict[str, FewShotRecipe] = {
     # for thousands of trees: labels are trained with the structure; no heads are read, so the
     # encoder runs only up to its middle layers
     "tree-crf-joint": _JOINT,
-    # the same on an encoder whose lower half is adapted to the trees first
+    # the same with dependencies, on an encoder whose lower half is adapted to the trees
     "tree-crf-adapted": replace(
         _JOINT,
         parts=("projection", "boundary", "dependencies", "labels", "tags"),
