@@ -37,7 +37,18 @@ SENTENCES_SCHEMA = schema_of(
 #: The column that tells which trees of a table are half known. Labels of such trees may be
 #: :data:`attree.trees.constraints.MARKS`.
 HALF = pa.field("half", pa.bool_(), nullable=False)
-HALF_KNOWN = SENTENCES_SCHEMA.append(HALF)
+#: The column beside it: the head of each word, from 0, -1 for a root; empty if heads are not known.
+HEADS = pa.field("heads", INTS, nullable=False)
+HALF_KNOWN = SENTENCES_SCHEMA.append(HALF).append(HEADS)
+
+
+def half_known(table: pa.Table) -> pa.Table:
+    """Return a sentence table with the columns of a table of half-known trees."""
+    for column, value in ((HALF, False), (HEADS, [])):
+        if column.name not in table.schema.names:
+            table = table.append_column(column, pa.array([value] * len(table), column.type))
+    return table
+
 
 #: One row per sentence that could not be read, or that cleaning left empty.
 REJECTED = schema_of(file=TEXT, line=INT, reason=TEXT, status=TEXT)

@@ -94,11 +94,14 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
         # a span that was no phrase may be one without a word at its edge
         kept = [(i, j, x) for i, j, x in kept if x != NO_PHRASE or (stays[i] and stays[j - 1])]
     spans = [(new[i], new[j], label) for i, j, label in kept]
+    heads = tuple(itertools.compress(sentence.heads, stays))
+    known = all(head < 0 or stays[head] for head in heads)
     return dataclasses.replace(
         sentence,
         words=tuple(itertools.compress(sentence.words, stays)),
         tags=tuple(itertools.compress(sentence.tags, stays)),
         spans=tuple(_drop_marks(spans, new[-1]) if sentence.half else spans),
+        heads=tuple(new[head] if head >= 0 else head for head in heads) if known else (),
     )
 
 

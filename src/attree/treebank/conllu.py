@@ -24,7 +24,7 @@ from attree.treebank.crossing import Graph, top_down
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings, has_line
 from attree.treebank.sources import BadSentenceError, attempt, check_decoded
-from attree.treebank.ud_phrases import Phrase, Tree, Words, extents
+from attree.treebank.ud_phrases import Phrase, Tree, Words, extents, shortened
 from attree.trees.constraints import NO_PHRASE, UNKNOWN
 
 _COLUMNS = 10
@@ -48,6 +48,11 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
         sentence = attempt(partial(_sentence, lines, first, file, settings), file, first)
         if sentence is not None:
             yield sentence
+        if isinstance(sentence, Sentence) and "short" in settings.dependencies:
+            words = _words(lines, first, settings.encoding)
+            short = words and shortened(words)
+            if short:
+                yield _of_words(short, first, file, settings)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -66,8 +71,11 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
         BadSentenceError: it is no tree, or not projective.
     """
     words = _words(lines, first, settings.encoding)
-    if words is None:
-        return None
+    return words and _of_words(words, first, file, settings)
+
+
+def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> Sentence:
+    """Return the sentence of some words with heads, with the phrases that these show."""
     half = settings.dependencies != "whole"
     not_phrases: set[tuple[int, int]] = set()
     if half:
@@ -87,7 +95,8 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
     ]
     spans += [(*span, NO_PHRASE) for span in not_phrases - {span[:2] for span in spans}]
     in_order = tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
-    return Sentence(tuple(words.forms), tuple(words.tags), in_order, file, first, half=half)
+    forms, tags, heads = tuple(words.forms), tuple(words.tags), tuple(words.heads)
+    return Sentence(forms, tags, in_order, file, first, half=half, heads=heads)
 
 
 def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:

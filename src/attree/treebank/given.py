@@ -164,16 +164,12 @@ def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
     """Join sentence tables, and renumber the sentences; ``half`` is kept if one table has it."""
     import pyarrow as pa
 
-    from attree.base.schemas import HALF
+    from attree.base.schemas import HALF, half_known
 
     if len(tables) == 1:
         return tables[0]
-    marked = [HALF.name in table.schema.names for table in tables]
-    if any(marked):
-        tables = [
-            table if has_column else table.append_column(HALF, pa.array([False] * len(table)))
-            for table, has_column in zip(tables, marked, strict=True)
-        ]
+    if any(HALF.name in table.schema.names for table in tables):
+        tables = [half_known(table) for table in tables]
     whole = pa.concat_tables(tables)
     return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))
 

@@ -16,7 +16,16 @@ Escapes = Literal["undo", "keep"]
 Nonprojective = Literal["skip", "lift"]
 Final = Literal["as_is", "inside"]
 Derived = Literal["constituency", "dependency"]
-Dependencies = Literal["whole", "half", "inner", "half_flat", "inner_flat"]
+Dependencies = Literal[
+    "whole",
+    "half",
+    "inner",
+    "half_flat",
+    "inner_flat",
+    "inner_short",
+    "half_flat_short",
+    "inner_flat_short",
+]
 
 #: ``failed``: the sentence could not be read; ``emptied``: no word was left; ``skipped``: left out
 #: on purpose (not projective, longer than ``max_words``, in another ``part``, after ``first``).
@@ -36,6 +45,7 @@ class Sentence:
         line: the 1-based line on which its tree starts.
         crossing: whether branches crossed, and blocks were raised (see ``crossing``).
         half: whether only some of its phrases are known; labels may be marks (see ``half``).
+        heads: of the words in a dependency tree, from 0, -1 for a root; empty if not known.
     """
 
     words: tuple[str, ...]
@@ -45,6 +55,7 @@ class Sentence:
     line: int
     crossing: bool = False
     half: bool = False
+    heads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +100,8 @@ class SplitSettings:
         dependencies: ``whole``: every subtree of a dependency tree is a phrase, and there are no
             other phrases. Else a dependency tree gives a half-known tree (see ``ud_phrases``), of
             the subtrees that are phrases (``half``) and of phrases inside them (``inner``);
-            ``half_flat`` and ``inner_flat`` are for languages without verb phrases.
+            ``half_flat`` and ``inner_flat`` are for languages without verb phrases. With
+            ``_short``, long sentences come again, cut down to their main clause, to train on.
         labels: the treebank's own (``treebank``), ``universal`` ones (``universal:TABLE`` names the
             table, see ``labels``), or left ``unknown``.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from attree.base.schemas import HALF, HALF_KNOWN, REJECTED
+from attree.base.schemas import HALF, HALF_KNOWN, HEADS, REJECTED, SENTENCES_SCHEMA
 from attree.base.text import name_of
 from attree.treebank.sentence import Rejected, Sentence
 
@@ -44,7 +44,7 @@ class TableBuilder:
         self._flush()
         sentences = pa.concat_tables(self._chunks)
         if not any(sentences[HALF.name].to_pylist()):
-            sentences = sentences.drop_columns(HALF.name)
+            sentences = sentences.select(SENTENCES_SCHEMA.names)
         rejected = [
             {"file": name_of(item.file)}
             | {name: getattr(item, name) for name in ("line", "reason", "status")}
@@ -73,6 +73,7 @@ def _chunk(sentences: list[Sentence], first: int) -> pa.Table:
         "ends": [triple[1] for triple in spans],
         "labels": [triple[2] for triple in spans],
         "half": [s.half for s in sentences],
+        "heads": [s.heads for s in sentences],
     }
     return pa.table({name: list(column) for name, column in columns.items()}, schema=HALF_KNOWN)
 
@@ -83,5 +84,5 @@ def from_table(table: pa.Table) -> Iterator[Sentence]:
         for row in batch.to_pylist():
             spans = tuple(zip(row["starts"], row["ends"], row["labels"], strict=True))
             words, tags = tuple(row["words"]), tuple(row["tags"])
-            half = row.get(HALF.name, False)
-            yield Sentence(words, tags, spans, row["file"], row["line"], half=half)
+            half, heads = row.get(HALF.name, False), tuple(row.get(HEADS.name, ()))
+            yield Sentence(words, tags, spans, row["file"], row["line"], half=half, heads=heads)

@@ -33,6 +33,9 @@ an adposition is a PP in French and an S in English, a second conjunct without s
 
 from __future__ import annotations
 
+import itertools
+import random
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -89,6 +92,65 @@ class Words:
     heads: list[int] = field(default_factory=list)
     relations: list[str] = field(default_factory=list)
     features: list[str] = field(default_factory=list)
+
+
+#: Relations whose subtrees a shortened sentence keeps, and of others the share that it keeps.
+_KEPT = frozenset(
+    [
+        "aux",
+        "case",
+        "clf",
+        "compound",
+        "cop",
+        "det",
+        "expl",
+        "fixed",
+        "flat",
+        "goeswith",
+        "iobj",
+        "nsubj",
+        "nummod",
+        "obj",
+        "xcomp",
+    ]
+)
+_SOMETIMES = {"amod": 0.5, "nmod": 0.3, "obl": 0.4, "advmod": 0.3}
+#: Fewest and most words of a shortened sentence.
+_SHORTEST, _LONGEST = 3, 8
+
+
+def shortened(words: Words) -> Words | None:
+    """Return a sentence's main clause, with its subject, objects and some of the rest.
+
+    Treebanks have few sentences as short as those that people type first. What is left out, always
+    the same for the same sentence, are whole subtrees, so that the rest is a tree too.
+
+    Returns:
+        the words, or None if the root is no verb with a subject or an object, if nothing can be
+        left out, or if the rest is not of three to eight words.
+    """
+    draw = random.Random(zlib.crc32(" ".join(words.forms).encode("utf-8", "replace")))
+    root = words.heads.index(-1)
+    kept = [False] * len(words.heads)
+    core = False
+    for word in top_down(words.heads):
+        relation, head = words.relations[word].partition(":")[0], words.heads[word]
+        if word == root:
+            kept[word] = words.tags[word] == "VERB"
+        elif kept[head] and relation == "punct":
+            kept[word] = head == root and word == len(kept) - 1
+        elif kept[head]:
+            kept[word] = relation in _KEPT or draw.random() < _SOMETIMES.get(relation, 0.0)
+            core = core or (head == root and relation in ("nsubj", "obj"))
+    if not core or all(kept) or not _SHORTEST <= sum(kept) <= _LONGEST:
+        return None
+    new = list(itertools.accumulate(kept, initial=0))
+    columns = (words.forms, words.tags, words.heads, words.relations, words.features)
+    forms, tags, heads, relations, features = (
+        list(itertools.compress(column, kept)) for column in columns
+    )
+    forms[0] = forms[0][:1].upper() + forms[0][1:]
+    return Words(forms, tags, [new[h] if h >= 0 else h for h in heads], relations, features)
 
 
 @dataclass(frozen=True, slots=True)
