@@ -51,8 +51,8 @@ class Trees:
             over trees, NaN in trees that it did not make; None where it has no distribution.
         tags: int32 (words,), codes into ``tag_names`` for the words of all trees, or None.
         tag_names: what the codes mean.
-        heads: int32 (words,), of gold trees that were made of dependencies, the head of each word in
-            its sentence, -1 for a root, -2 where it is not known; else None.
+        heads: int32 (words,), of gold trees made of dependencies, the head of each word in its
+            sentence, -1 for a root, -2 where it is not known; else None.
     """
 
     n_words: NDArray[np.int64]
