@@ -83,6 +83,10 @@ class TestTrees:
     def test_escaped_brackets_where_a_file_has_them(self) -> None:
         assert one(r"(S (grm \() (A a) (grm \) (lemma \))))").words == ("(", "a", ")")
 
+    def test_an_escaped_bracket_that_alone_makes_a_file_balance(self) -> None:
+        found = ptb("(S (A a) (B \\)))\n(S (A b\\)c) (B d))\n")
+        assert words(found) == [r"a )", r"b)c d"]
+
     def test_lines_of_trees_over_several_lines(self) -> None:
         found = ptb("\n( (S \n    (NP (DT a) )\n    (VP (VB b) )))\n( (S (X c)))\n")
         assert [(item.line, item.words) for item in found] == [(2, ("a", "b")), (5, ("c",))]
@@ -199,6 +203,13 @@ FAULTS: dict[str, tuple[str, int, dict[int, str]]] = {
     "no merge over several lines": (
         f"{LINES}\n(S\n  (NP (A a)\n  (VP (B b)))\n\n{LINES}(S\n  (A a)))\n{LINES}",
         3, {5: "", 12: ""},
+    ),
+    "a tree that goes on at the margin": (
+        f"{LINES}(S\n (A a)\n (B b)\n(C c)\n(. .))\n{LINES}(S\n  (A a)\n{LINES}", 4, {12: ""},
+    ),
+    "no tree that begins as others do goes on": (
+        "(S (A a))\n(NP (A a) (B b)\n(NP (A c)\n(S (A d)))\n(NP (A e))\n(S (A f))\n", 3,
+        {2: "", 3: "", 4: ""},
     ),
     "a tree that closes early": (
         f"{SHORT}{SHORT}(S\n  (A a))\n  (B b)\n{SHORT}", 3, {7: "line 9"},

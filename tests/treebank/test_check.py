@@ -143,6 +143,11 @@ class TestWarnings:
         ("text", "options", "warning"),
         [
             ("(S (C 0) (NP *T*-1) (V go))\n" * 9, [], r"look like traces: 0, \*T\*-1 \(traces: "),
+            (
+                "(S (NN a) (NP *2s*-1-2))\n" + "(S (NN 0) (NN *))\n" * 999,
+                [],
+                r"like traces: .*\*2s",
+            ),
             ("(S (CODE x) (NN a))\n" * 9, [], r"CODE in many.*drop_labels: \[META, lemma, "),
             ("(S (NN a) (ID f,.1))\n" * 9, ["--format", "ptb"], "ID in every tree"),
             ("(S (PRO Það-það) (BEDI var-vera))\n" * 9, [], r"word-lemma: .*\(format: icepahc\)"),

@@ -18,7 +18,8 @@ from attree.treebank.formats import FORMATS, read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.treebank.test_roundtrip import sentences
 
-HOSTILE = ("(", ")", "-LRB-", r"\/", "a b", "#", "##x##", "#500x", "<&\"'>", "0", "*T*-1", "%%")
+HOSTILE = ("(", ")", "-LRB-", r"\/", "a b", "#", "##x##", "#500x", "<&\"'>", "0", "*T*-1", "%%",
+           "#BOS", "#EOS")  # fmt: skip
 #: Was wir tun, ist gut: a clause whose noun phrase is torn in two, and commas at the root.
 TORN = """#FORMAT 3
 #BOS 1 0 0 0 %% first
@@ -36,7 +37,9 @@ getan	VVPP	--	HD	500
 
 
 @st.composite
-def graphs(draw: st.DrawFn, words: tuple[str, ...] = ("a", "b", "(", "-x", "€")) -> Graph:
+def graphs(
+    draw: st.DrawFn, words: tuple[str, ...] = ("a", "b", "(", "-x", "€", "a\u00a0b")
+) -> Graph:
     """Draw words, and nodes over any of the words and nodes before them."""
     n = draw(st.integers(1, 7))
     parents, tops = [-1] * n, list(range(n))
@@ -179,6 +182,13 @@ def test_version_4_has_a_lemma() -> None:
     assert three == four == spaced
 
 
+def test_a_function_may_be_a_number() -> None:
+    (three,) = export.graphs(TORN.replace("SB\t502", "1\t502"), "f", SplitSettings())
+    assert three.functions[7] == "1"
+    (four,) = export.graphs("".join(export.write(iter([three]))), "f", SplitSettings())
+    assert shape(four) == shape(three)
+
+
 def test_words_after_a_tab() -> None:
     (zero,) = discbracket.graphs("(S (VP (VB 1)) (NP 0))\twe go", "f", SplitSettings())
     (one,) = discbracket.graphs("(S (VP (VB 2)) (NP 1))\twe go", "f", SplitSettings())
@@ -207,7 +217,7 @@ BAD_EXPORT = [
     ("SB\t502", "SB\t777", 10, "#777 is no node"),
     ("er\tPPER\t--\tHD\t501", "er\tPPER\t--\tHD\t500", 2, "node 2 (NP) has no child"),
     ("#501\tNP", "#500\tNP", 10, "node #500 stands twice"),
-    ("getan\tVVPP\t--\tHD\t500", "getan\tVVPP", 7, "expected 5 or 6 columns"),
+    ("getan\tVVPP\t--\tHD\t500", "getan\tVVPP", 7, "expected 5 columns"),
     ("getan", "get\udce4n", 2, "0xE4"),
     ("#EOS 1\n", "", 2, "has no #EOS line"),
 ]
@@ -358,9 +368,40 @@ class TestConvert:
         assert attree("convert", "a.mrg", "--output", "b.parquet").status == 0
         table, metadata = read_table(tmp_path / "b.parquet", schema=SENTENCES_SCHEMA)
         assert metadata["derived"] == "constituency"
-        assert table["labels"].to_pylist() == [["S", "NP", "VP"]]
+        assert table["labels"].to_pylist() == [["S", "NP-SBJ", "VP"]]
         assert attree("convert", "b.parquet", "--output", "c.mrg").status == 0
-        assert "(VP (VB b))" in (tmp_path / "c.mrg").read_text()
+        assert (tmp_path / "c.mrg").read_text() == (tmp_path / "a.mrg").read_text()
+
+    @pytest.mark.parametrize("to", ["xml", "export", "discbracket", "mrg", "ptb", "conllu"])
+    def test_a_function_keeps_its_mark_and_a_tag_its_parts(
+        self, attree: Any, tmp_path: Path, to: str
+    ) -> None:
+        tree = "(S (WHNP-1 (v-fin a)) (NP=2 ($-LRB- b)) (NP-SBJ=1 (-LRB- c)) (NP- (T d)))\n"
+        (tmp_path / "a.mrg").write_text(tree)
+        assert attree("convert", "a.mrg", "--output", f"b.{to}").status == 0
+        assert attree("convert", f"b.{to}", "--output", "c.mrg").status == 0
+        assert (tmp_path / "c.mrg").read_text() == tree
+        cut = attree("convert", f"b.{to}", "--output", "d.mrg", "--functions", "cut")
+        assert cut.status == 0
+        tag = "v-fin" if to in ("xml", "export") else "v"  # which has a column of its own there
+        assert (tmp_path / "d.mrg").read_text() == (
+            f"(S (WHNP ({tag} a)) (NP ($-LRB- b)) (NP (-LRB- c)) (NP (T d)))\n"
+        )
+
+    @pytest.mark.parametrize("to", ["mrg", "export"])
+    def test_traces_are_taken_out(self, attree: Any, tmp_path: Path, to: str) -> None:
+        (tmp_path / "a.psd").write_text(
+            "( (IP (NP *2s*) (VB kumt) (CP (C 0) (IP (NP *T*-1-2) (VB geyt)))) (ID X,1))\n"
+            "( (IP (NP *con*)) (ID X,2))\n"
+        )
+        done = attree("convert", "a.psd", "--output", f"b.{to}")
+        assert "a.psd:2: no word is left: every word is a trace" in done.err
+        assert attree("convert", f"b.{to}", "--output", "c.mrg", "--overwrite").status == 0
+        assert (tmp_path / "c.mrg").read_text() == "(IP (VB kumt) (CP (IP (VB geyt))))\n"
+        # what the user calls a trace goes, too, also where branches cross
+        done = attree("convert", f"b.{to}", "--output", "d.export", "--traces", "geyt")
+        assert attree("convert", "d.export", "--output", "d.mrg").status == 0
+        assert (tmp_path / "d.mrg").read_text() == "(IP (VB kumt))\n"
 
     def test_words_that_brackets_cannot_hold_are_told(self, attree: Any, tmp_path: Path) -> None:
         (tmp_path / "a.export").write_text(TORN.replace("getan", "-LRB-").replace("Was", "a b"))

@@ -10,6 +10,7 @@ import pytest
 from attree.base.schemas import read_table
 from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.formats import FORMATS, read_files, resolve, sniff
+from attree.treebank.given import Treebank
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.refusals import refused
 from tests.treebank.test_command import TREE
@@ -35,6 +36,22 @@ HISTORY = """( (IP-MAT (NP-SBJ (PRO He)) (VBD saide) (CP-THT (C 0)
 
 ( (IP-MAT (NP-SBJ (PRO We)) (VBD well-wente) (. .))
   (ID CMX,1.3))
+"""
+#: Remarks are trees of their own, as many as trees of words; words are split, brackets named.
+LETTERS = """( (CODE <L_SMITH_001>))
+
+( (CODE <P_1>))
+( (CODE <HEADING>))
+
+( (METADATA (AUTHOR JOHN:MALE:_:1600:30))
+  (IP-MAT (NP-SBJ (PRO I)) (VBP wish) (TO to$) (VB $proffit) (PUNC <paren>) (NUM $) (PUNC </paren>)
+    (NP (N-N orð$) (D-N $ið)) (NP *2s*) (NP *T*-1-2) (. ,-,) (. ---))
+  (ID SMITH,1.001.1))
+"""
+#: Each leaf in layers; a word without a translation; a word of two words.
+LAYERS = """( (S (NP {morphologicalAnalysis=kedi+NOUN}{turkish=Kedi}{english=cat}{namedEntity=NONE})
+  (DT {turkish=*NONE*}{english=the}) (RB {morphologicalAnalysis=x}{english=not})
+  (VP {semantics=1}{turkish=yok oldu}) (. {turkish=.}{english=.}))  )
 """
 CESS = """(
   (S
@@ -73,6 +90,10 @@ def load(path: Path, **settings: Any) -> tuple[SplitSettings, list[Sentence | Re
         ("a.psd", ICEPAHC, "utf-8", "icepahc",
          ["Mót ið var sem sér Norður-Kórea – 18. .", "fer ."]),
         ("a.psd", HISTORY, "utf-8", "penn-history", ["He saide go .", "", "We well-wente ."]),
+        ("a.psd", LETTERS, "utf-8", "penn-history",
+         ["", "", "", "I wish to proffit ( $ ) orð ið , ---"]),
+        ("a.mrg", LAYERS, "utf-8", "starlang", ["Kedi not yok oldu ."]),
+        ("0001.train", LAYERS, "utf-8", "starlang", ["Kedi not yok oldu ."]),
         ("a.tbf", CESS, "iso8859-15", "cess", ["compró el grupo ( EDF ) ."]),
         ("a.mrg", CESS, "utf-8", "cess", ["compró el grupo ( EDF ) ."]),
         ("a.ptb", FLORESTA, "latin-1", "floresta", ["Um gatão ."]),
@@ -95,6 +116,14 @@ def test_a_dialect_is_known_by_its_file(
         for item in prepare(found, settings, CleaningCounts())
     ]
     assert read == words
+
+
+def test_a_leaf_of_layers_is_no_word(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(f"(S (A {{a=b}}{{c=d}}))\n(S (A {{a}}) (B {{=}}))\n{TREE * 9}")
+    _, found = load(tmp_path / "a.mrg")
+    assert [item.line for item in found if isinstance(item, Rejected)] == [1]
+    assert found[0].setting == "format: starlang"
+    assert found[1].words == ("{a}", "{=}")
 
 
 def test_what_is_given_wins(tmp_path: Path) -> None:
@@ -148,8 +177,32 @@ def test_xml_says_its_encoding(tmp_path: Path) -> None:
 def test_formats_of_one_split_must_agree(tmp_path: Path) -> None:
     (tmp_path / "a.mrg").write_text(TREE)
     (tmp_path / "b.export").write_text("#BOS 1\n")
-    with refused("unknown-format", file="a.mrg"):
+    with refused("several-formats") as caught:
         resolve(SplitSettings(), [tmp_path / "a.mrg", tmp_path / "b.export"])
+    assert f"ptb ({tmp_path}/a.mrg), export ({tmp_path}/b.export)" in str(caught.value)
+
+
+def test_two_formats_under_one_extension_are_both_read(attree: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "a.psd").write_text(HISTORY)
+    (folder / "b.psd").write_text("( (IP (NP (PRO er)) (VBF kumt)))\n" * 2)
+    done = attree("mixed", "--check")
+    assert [line for line in done.out.splitlines() if line[:1] != " "] == [
+        "mixed/*.psd (penn-history)",
+        "mixed/*.psd (spmrl)",
+    ]
+    assert "(penn-history): 2 read" in done.err and "(spmrl): 2 read" in done.err
+    for named in (["mixed"], ["mixed/a.psd", "mixed/b.psd"]):
+        assert not attree("convert", *named, "--output", "x.mrg", "--overwrite").status
+        lines = (tmp_path / "x.mrg").read_text().splitlines()
+        assert [line.rstrip(")").split()[-1] for line in lines] == [".", ".", "kumt", "kumt"]
+        done = attree(*named, "--output", "x.parquet")
+        assert "penn-history (mixed/a.psd), spmrl (mixed/b.psd)" in str(done.status)
+    found = Treebank.read_all([folder], SplitSettings(punctuation="keep"))
+    assert (
+        found.table["file"].to_pylist() == [str(folder / "a.psd")] * 2 + [str(folder / "b.psd")] * 2
+    )
 
 
 def test_no_extension_stands_for_two_formats_but_within_a_family() -> None:

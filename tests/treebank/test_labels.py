@@ -12,7 +12,7 @@ from attree.annotate.text import trees_to_correct
 from attree.base.errors import AttreeError
 from attree.base.schemas import HALF_KNOWN, read_table
 from attree.treebank.convert import convert
-from attree.treebank.formats import FORMATS, read_files, resolve
+from attree.treebank.formats import FORMATS, read_files, resolve, together
 from attree.treebank.given import as_tables
 from attree.treebank.labels import Labelling, LabelTable, bare, detect, tables
 from attree.treebank.language_file import settings_of
@@ -36,7 +36,10 @@ GOLDEN = {
     "cess": "sn-SUJ:NP sn.e-CD:NP grup.nom.ms:NP grup.verb:VP s.a.fp:AJP sadv-CC:AVP sp-CREG:PP"
     " S.F.R:S S*:S coord:CONJP espec.ms:X",
     "sinica": "NP:NP DM:NP VP:VP V‧地:AVP GP:PP S:S XP:COP",
-    "alpino": "np:NP ppart:VP ap:AJP advp:AVP pp:PP smain:S whrel:S conj:COP mwu:X",
+    "alpino": "np:NP ppart:VP ap:AJP advp:AVP pp:PP smain:S whrel:S conj:COP mwu:NP du:S _:X",
+    "icon": "NP:NP WHNP:NP VP:VP ADJP:AJP ADVP:AVP PP:PP SINV:S CP:S RPN:S"
+    " CONJP:CONJP UCP:COP INTJ:X",
+    "jacy": "NP:NP N:NP NUMCLP:NP VP:VP V:VP ADJ:AJP ADV:AVP PP:PP UTT:S FRG:S CONJ:CONJP CASE:X",
 }
 
 
@@ -67,8 +70,36 @@ def test_a_table_is_told_by_labels() -> None:
     assert detect({"NP": 9, "AP": 1, "CNP": 1, "?": 50}).name == "tiger"
     assert detect({"NP": 9, "AJP": 1}).name == "universal"
     assert detect({"smain": 1, "np": 2}).name == "alpino"
+    # what many tables have are most of the nodes; the others tell
+    assert detect({"NP": 90, "CP": 9, "SINV": 2, "QP": 1, "WHNP": 1, "RPN": 8}).name == "icon"
     with refused("unknown-labels"):
         detect({"nsubj": 2, "obj": 1})
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("de_squoia", "tiger"),
+        ("en_gum", "ptb"),
+        ("en_wsj_sample", "ptb"),
+        ("fr_sequoia", "ftb"),
+        ("he_htb", "hebrew"),
+        ("id_icon", "icon"),
+        ("ja_jacy", "jacy"),
+        ("nl_alpino", "alpino"),
+    ],
+)
+def test_the_table_of_a_treebank_has_all_its_labels(
+    data: Path, capsys: pytest.CaptureFixture[str], folder: str, name: str
+) -> None:
+    for files in together(data / "constituency" / folder):
+        how = resolve(SplitSettings(labels="universal", first=2000), files)
+        for _ in itertools.islice(read_files(files, how), 2000):
+            pass
+        said = capsys.readouterr().err.splitlines()
+        assert said == [
+            f"{files[0]}: the table {name} of universal labels fits best (100% of the phrases)"
+        ]
 
 
 def test_labels_that_two_tables_share_tell_them_apart_or_mean_the_same() -> None:
@@ -100,8 +131,8 @@ def test_what_the_table_lacks_is_said_once_and_is_x(
     file.write_text("(S (NP (DT a) (NN b)) (ODD (VB c)))\n" * 3 + "(S (EVEN (NN a)) (VB b))\n")
     assert spans_of(file, labels="universal")[0] == ((0, 3, "S"), (0, 2, "NP"), (2, 3, "X"))
     said = capsys.readouterr().err
-    assert said.count("ptb") == 1
-    assert "lacks, and has X for: ODD (3), EVEN (1)\n" in said
+    assert said.count("table ptb of universal labels fits best (64%") == 1
+    assert said.count("lacks, and has X for: ODD (3), EVEN (1)\n") == 1
     assert spans_of(file, labels="universal:alpino")[0] == ((0, 3, "X"), (0, 2, "X"), (2, 3, "X"))
 
 
@@ -139,9 +170,9 @@ def test_written_trees_have_universal_labels_without_functions(tmp_path: Path) -
     file, made = tmp_path / "x.mrg", tmp_path / "y.mrg"
     file.write_text("(S (NP-SBJ (DT a) (NN b)) (ADJP-PRD (VB c) (NN d)))\n")
     settings = resolve(settings_of(labels="universal", functions="keep"), [file])
-    convert([file], settings, made, "ptb")
+    convert([([file], settings)], made, "ptb")
     assert made.read_text() == "(S (NP (DT a) (NN b)) (AJP (VB c) (NN d)))\n"
-    convert([file], settings, tmp_path / "y.half", "half")
+    convert([([file], settings)], tmp_path / "y.half", "half")
     assert (tmp_path / "y.half").read_text() == "(= (S (NP (DT a) (NN b)) (AJP (VB c) (NN d))))\n"
     assert spans_of(tmp_path / "y.half") == [((0, 4, "S"), (0, 2, "NP"), (2, 4, "AJP"))]
 

@@ -220,9 +220,8 @@ def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: st
     file, made = tmp_path / "x.conllu", tmp_path / "x.half"
     text = (data / f"ud/UD_{language}/dev.conllu").read_text(encoding="utf-8")
     file.write_text("\n\n".join(text.split("\n\n")[:150]) + "\n\n", encoding="utf-8")
-    done = convert(
-        [file], SplitSettings(format="conllu", encoding="utf-8", labels="universal"), made, "half"
-    )
+    how = SplitSettings(format="conllu", encoding="utf-8", labels="universal")
+    done = convert([([file], how)], made, "half")
     direct = [one for one in read_files([file], HALF) if isinstance(one, Sentence) and one.spans]
     back = list(read_files([made], resolve(SplitSettings(), [made])))
     assert len(back) == len(direct) == done.written

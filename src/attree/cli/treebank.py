@@ -130,6 +130,7 @@ def run(
     """
     from attree.base.files import check_apart, check_new
     from attree.treebank.check import other_scripts
+    from attree.treebank.formats import several_formats
     from attree.treebank.jobs import of_files, of_folder, of_language
 
     if output is None and rejected is None and not check:
@@ -144,7 +145,9 @@ def run(
         _check_each([job for folder in folders for job in of_folder(folder, settings)])
         return
     if files:
-        jobs = [of_files(files, exclude or [], settings, language=language, split=split_name)]
+        jobs = of_files(files, exclude or [], settings, language=language, split=split_name)
+        if len(jobs) > 1 and (output or rejected):
+            raise several_formats({job.settings.format: job.files for job in jobs})
     else:
         jobs = list(of_language(language, split_name, folder, settings))
     if len(jobs) > 1 and (output or rejected):
@@ -188,11 +191,11 @@ def convert_command(
     from attree.treebank.jobs import of_files
 
     how = ReadingOptions(format, encoding, labels=labels)
-    job = of_files(files, [], {"functions": "keep"} | how.given() | trees.given())
-    check_apart([output], job.files)
+    jobs = of_files(files, [], {"functions": "keep"} | how.given() | trees.given())
+    check_apart([output], [file for job in jobs for file in job.files])
     check_new([output], overwrite=overwrite)
     to = to or target(output)
-    done = convert(job.files, job.settings, output, to)
+    done = convert([(job.files, job.settings) for job in jobs], output, to)
     for number, item in enumerate(done.rejected):
         _tell(item, number)
     say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")

@@ -34,11 +34,13 @@ class LowRank(nn.Module):
         size = (rank, linear.in_features)
         first = torch.randn(size, generator=generator) / linear.in_features**0.5
         self.a = nn.Parameter(first.to(linear.weight.device))
-        self.b = nn.Parameter(linear.weight.new_zeros(linear.out_features, rank))
+        none = torch.zeros(linear.out_features, rank)
+        self.b = nn.Parameter(none.to(linear.weight.device))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (…, out)."""
-        whole: Tensor = self.linear(x) + (x @ self.a.T) @ self.b.T
+        a, b = self.a.to(x.dtype), self.b.to(x.dtype)  # the encoder may be in bfloat16
+        whole: Tensor = self.linear(x) + (x @ a.T) @ b.T
         return whole
 
 

@@ -30,7 +30,7 @@ from attree.rivals.self_training import fit_in_rounds
 from attree.training.adapting import train_adapter
 from attree.training.card import card, scored
 from attree.training.choice import Chosen, choose_trees
-from attree.training.fit import choose, grid, plan_like
+from attree.training.fit import Learned, choose, grid, plan_like
 from attree.training.options import Choice, Fitting
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import PARTS
@@ -119,8 +119,9 @@ def train_parser(
     encoder = load_encoder(described, device=request.device)
     start = request.fitting.start
     request, first = _first(request, str(encoder.device))
+    learned = None
     if request.recipe.rank:
-        encoder = _adapt(encoder, described, request, chosen, progress)
+        encoder, learned = _adapt(encoder, described, request, chosen, progress)
     plan, tried = _plan(request, encoder, chosen, first)
     parser = fit_in_rounds(
         encoder,
@@ -130,6 +131,7 @@ def train_parser(
         held_out=chosen.held_out,
         first=first,
         folder=output.parent,
+        learned=learned,
         progress=progress,
     )
     language = request.language or _language(request, chosen)
@@ -215,14 +217,16 @@ def _adapt(
     request: TrainingRequest,
     chosen: Chosen,
     progress: Progress,
-) -> Encoder:
+) -> tuple[Encoder, Learned]:
     """Adapt the encoder to the trees, and load it with its low-rank weights."""
     plan = _base_plan(request, encoder, chosen)
-    weights = train_adapter(encoder, verify(described), chosen.trees, plan, progress=progress)
+    weights, learned = train_adapter(
+        encoder, verify(described), chosen.trees, plan, progress=progress
+    )
     with tempfile.TemporaryDirectory(prefix="attree-") as folder:
         path = Path(folder) / WEIGHTS
         save_file(weights, path)
-        return load_encoder(with_adapter(described, path), device=request.device)
+        return load_encoder(with_adapter(described, path), device=request.device), learned
 
 
 def _language(request: TrainingRequest, chosen: Chosen) -> str:

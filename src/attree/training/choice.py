@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import HALF, HALF_KNOWN, SENTENCES_SCHEMA, read_table
+from attree.base.schemas import HALF, HALF_KNOWN, SENTENCES_SCHEMA, half_known, read_table
 from attree.base.text import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
@@ -138,12 +138,7 @@ def _join_tables(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, 
     if not also:
         return table, metadata, np.array([0, len(table)])
     tables = [table, *(read_table(part, schema=HALF_KNOWN)[0] for part in also)]
-    joined = pa.concat_tables(
-        part
-        if HALF.name in part.schema.names
-        else part.append_column(HALF, pa.array([False] * len(part)))
-        for part in tables
-    )
+    joined = pa.concat_tables(half_known(part) for part in tables)
     numbers = pa.array(range(len(joined)), pa.int32())
     ends = np.cumsum([0, *map(len, tables)])
     return joined.set_column(0, SENTENCES_SCHEMA.field("sentence"), numbers), metadata, ends

@@ -5,25 +5,42 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from attree.base.errors import AttreeError
 from attree.base.progress import Progress, silent
 from attree.base.provenance import digest, versions
+from attree.base.text import say
 from attree.encoder.load import Encoder
 from attree.evaluation.metrics import count_each
 from attree.training.features import Features, Layout, features_of
 from attree.training.gold import GoldTree, GoldTrees, with_classes
-from attree.training.label_fit import fit_aside, structure
-from attree.training.objectives import train
+from attree.training.label_fit import align_labels, fit_aside, sample, structure
+from attree.training.objectives import Report, train
 from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
-from attree.training.parts import PARTS, BatchSource, NameReader, SpanScorer
-from attree.training.recipes import TrainingPlan, for_trees
+from attree.training.parts import (
+    PARTS,
+    BatchSource,
+    DependencyPart,
+    LabelPart,
+    NameReader,
+    SpanScorer,
+)
+from attree.training.recipes import HEADLESS, TrainingPlan, for_trees
 from attree.trees.sampling import fingerprints
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What was trained together with an encoder: the scorer's weights, and the record."""
+
+    weights: dict[str, Tensor]
+    report: Report
 
 
 def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> SpanScorer:
@@ -59,6 +76,7 @@ def fit(
     first: TrainedParser | None = None,
     features: Features | None = None,
     folder: Path | None = None,
+    learned: Learned | None = None,
     progress: Progress = silent,
 ) -> TrainedParser:
     """Train a parser.
@@ -72,6 +90,7 @@ def fit(
         first: a trained parser whose weights to start from.
         features: of ``trees``, if computed already.
         folder: for features that do not fit in memory.
+        learned: what was trained together with the encoder, so that the rest is fitted alone.
         progress: shows how far each stage is.
 
     Raises:
@@ -86,9 +105,13 @@ def fit(
             fix="train it with `attree train`, or take tree-crf-joint",
         )
     parser, trees, plan = start_parser(encoder, trees, plan, first)
+    rows = range(len(trees.gold)) if learned is None else sample(trees.gold, len(plan.tags))
+    words, gold = [trees.words[row] for row in rows], [trees.gold[row] for row in rows]
     features = features or features_of(
-        encoder, trees.words, parser.scorer.layout(), folder=folder, progress=progress
+        encoder, words, parser.scorer.layout(), folder=folder, progress=progress
     )
+    if first is not None and {"labels"} <= first.shape.keys() & parser.shape.keys():
+        _align(parser, first, features, trees)
     learner = structure(parser)
     source = BatchSource(features, learner.scorer)
     check: Callable[[], float] | None = None
@@ -96,9 +119,17 @@ def fit(
         check_source = BatchSource.of(encoder, held_out.words, learner.scorer)
         check = functools.partial(learner.f1, check_source, held_out.gold)
     began = time.perf_counter()
-    with progress("training", total=plan.steps, unit="steps") as advance:
-        report = train(learner.scorer, source, trees, plan, held_out=check, advance=advance)
-    fit_aside(parser, learner, features, trees.gold, progress=progress)
+    if learned is None:
+        with progress("training", total=plan.steps, unit="steps") as advance:
+            report = train(learner.scorer, source, trees, plan, held_out=check, advance=advance)
+    else:
+        learner.scorer.load_state_dict(learned.weights)
+        report = learned.report
+        report.checks += [] if check is None else [(report.best_step, check())]
+    dependencies = parser.scorer.each().get("dependencies")
+    if first is None and isinstance(dependencies, DependencyPart):
+        dependencies.penalty.fill_(HEADLESS)
+    fit_aside(parser, learner, features, gold, progress=progress)
     earlier = [] if first is None else [first.trained_on]
     parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])
     # a half-known tree is more than its brackets
@@ -124,6 +155,22 @@ def fit(
     if held_out is not None and learner.recipe.objective == "tree_crf":
         parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
     return parser
+
+
+def _align(
+    parser: TrainedParser, first: TrainedParser, features: Features, trees: GoldTrees
+) -> None:
+    """Start the parser's labels from those of the parser to start from."""
+    part = parser.scorer.each()["labels"]
+    assert isinstance(part, LabelPart)
+    rows = [index for index, tree in enumerate(trees.gold) if tree.labels]
+    gold = [trees.gold[index] for index in rows]
+    source = BatchSource(features, first.scorer, rows)
+    if unknown := align_labels(part, first.scorer, source, gold):
+        say(
+            f"attree: the parser to start from takes phrases {', '.join(unknown)} for none: these "
+            "labels start from nothing"
+        )
 
 
 def start_parser(
@@ -185,14 +232,17 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
 
 
 def plan_like(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
-    """Return a plan with the layers and sizes of the parser to start from."""
+    """Return a plan with the layers, sizes and dependencies of the parser to start from."""
     projection, boundary, labels = (
         first.shape.get(part, {}) for part in ("projection", "boundary", "labels")
     )
     label_layers = tuple(labels.get("layers", plan.recipe.label_layers))
+    parts = plan.recipe.parts
+    if "dependencies" in first.shape and "dependencies" not in parts:
+        parts = (*parts, "dependencies")
     return replace(
         plan,
-        recipe=replace(plan.recipe, label_layers=label_layers),
+        recipe=replace(plan.recipe, parts=parts, label_layers=label_layers),
         layers=tuple(projection.get("layers", plan.layers)),
         boundary=tuple(boundary.get("layers", ())),
         size=projection.get("size", plan.size),

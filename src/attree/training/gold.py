@@ -32,6 +32,9 @@ _ROWS = 1000
 #: Instead of a label's number: nothing is known of a span; it has some label, not known which.
 UNSAID, SOME = -1, -2
 
+#: Instead of a word's head: it is not known.
+NO_HEAD = -2
+
 
 @dataclass(frozen=True, slots=True)
 class GoldTree:
@@ -48,6 +51,8 @@ class GoldTree:
         known: for a half-known tree, what is known of it; ``splits`` are then empty, and
             ``brackets`` and ``labels`` are the known ones only.
         tags: of the words; empty if not known.
+        heads: of the words in a dependency tree, -1 for a root, and the word itself for
+            punctuation; empty if not known.
     """
 
     name: str
@@ -57,6 +62,7 @@ class GoldTree:
     labels: tuple[tuple[int, int, str], ...] = ()
     known: Constraints | None = None
     tags: tuple[str, ...] = ()
+    heads: tuple[int, ...] = ()
 
     def targets(self, code: Mapping[str, int]) -> tuple[dict[Span, int], int]:
         """Return the training target of spans: a label's number, 0 for no phrase, or :data:`SOME`.
@@ -238,6 +244,8 @@ def usual(tables: Iterable[pa.Table]) -> str:
 
 
 def _read_row(row: dict[str, Any], factor: str, *, half: bool) -> GoldTree:
+    from attree.base.schemas import HEADS
+
     name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
     n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
     labels = row["labels"] if any(row["labels"] or ()) else ()
@@ -247,6 +255,8 @@ def _read_row(row: dict[str, Any], factor: str, *, half: bool) -> GoldTree:
         tree = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
     # tags that are all dummies are no tags
     tags = tuple(tag or NO_LABEL for tag in row["tags"])
+    heads = enumerate(zip(row.get(HEADS.name, ()), tags, strict=False))
+    tree = replace(tree, heads=tuple(n if tag == "PUNCT" else head for n, (head, tag) in heads))
     return tree if set(tags) <= {NO_LABEL} else replace(tree, tags=tuple(map(sys.intern, tags)))
 
 
@@ -262,6 +272,7 @@ class GoldBatch:
         tree, start, split, end: (spans,) int64, the gold splits of all trees, flat.
         allowed: (trees, longest + 1, longest + 1) bool, True for spans that cross no bracket.
         brackets: (trees, longest + 1, longest + 1) bool, True for brackets.
+        heads: (trees, longest) int64, the head of each word, -1 for a root, `NO_HEAD` if unknown.
     """
 
     trees: Sequence[GoldTree]
@@ -273,6 +284,7 @@ class GoldBatch:
     end: Tensor
     allowed: Tensor
     brackets: Tensor
+    heads: Tensor
 
 
 def gold_batch(trees: Sequence[GoldTree], *, device: torch.device | str = "cpu") -> GoldBatch:
@@ -283,12 +295,14 @@ def gold_batch(trees: Sequence[GoldTree], *, device: torch.device | str = "cpu")
     side = int(lengths.max()) + 1
     allowed, brackets = np.zeros((2, len(trees), side, side), bool)
     penalties = np.zeros(allowed.shape)
+    heads = np.full((len(trees), side - 1), NO_HEAD)
     for row, tree in enumerate(trees):
         allowed[row] = ~crossing(tree.brackets, side)
         brackets[row][tuple(tree.brackets.T)] = True
+        heads[row, : len(tree.heads)] = tree.heads
         for start, end in tree.known.forbidden if tree.known else ():
             penalties[row, start, end] = AVOIDED if end - start > 1 else 0.0
-    columns = (lengths, tree_of, *splits.T.copy(), allowed, brackets)
+    columns = (lengths, tree_of, *splits.T.copy(), allowed, brackets, heads)
     tensors = (torch.from_numpy(column).to(device) for column in columns)
     avoided = torch.from_numpy(penalties).to(device) if penalties.any() else None
     return GoldBatch(trees, avoided, *tensors)

@@ -68,6 +68,7 @@ class LabelledSpans:
         target: (spans,) int64, number of the label, :data:`UNSAID` or :data:`SOME`.
         weight: (spans,) float32, how much each span counts.
         half: (spans,) bool, True for spans of half-known trees.
+        phrase: (spans,) float32, what dependencies add to every label but the empty one.
     """
 
     states: Tensor
@@ -77,6 +78,7 @@ class LabelledSpans:
     target: Tensor
     weight: Tensor
     half: Tensor
+    phrase: Tensor
 
     @property
     def unknown(self) -> Tensor:
@@ -125,7 +127,9 @@ def _spans_of_trees(
     for chunk in _runs(gold, indices):
         batch, trees = source.batch(chunk), gold_batch([gold[index] for index in chunk])
         parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
-        scores = sum_parts(parts).span.cpu().double()
+        summed = sum_parts(parts)
+        scores = summed.span.cpu().double()
+        phrase = torch.zeros_like(scores) if summed.phrase is None else summed.phrase.cpu()
         if trees.penalties is not None:
             scores = scores + trees.penalties
         # span probabilities among the trees that are compatible with gold
@@ -133,7 +137,9 @@ def _spans_of_trees(
         _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed)
         states = torch.cat(batch.features["labels"], -1)
         for row, tree in enumerate(trees.trees):
-            yield states[row, : tree.n_words + 1], _columns(tree, likely[row], code)
+            columns = _columns(tree, likely[row], code)
+            added = phrase[row].numpy()[columns[:2]].astype(np.float32)
+            yield states[row, : tree.n_words + 1], (*columns, added)
         advance(len(chunk))
 
 
@@ -246,10 +252,59 @@ def fit_tags(
                 n = tree.n_words
                 begin, none = np.arange(n), np.zeros(n, np.int64)
                 target = np.array([code[tag] for tag in tree.tags])
-                columns = (begin, begin + 1, none, target, np.ones(n, np.float32), none > 0)
+                one = np.ones(n, np.float32)
+                columns = (begin, begin + 1, none, target, one, none > 0, np.zeros_like(one))
                 yield row[: n + 1], columns
 
     _fit(part, _blocks(gold, sample(gold, len(part.names)), words), _TAG_PENALTY, progress)
+
+
+#: Least share of a label's phrases that another parser must take for phrases, to start from it.
+_ALIGNED = 0.1
+
+
+@torch.no_grad()
+def align_labels(
+    part: LabelPart, first: SpanScorer, source: BatchSource, gold: Sequence[GoldTree]
+) -> list[str]:
+    """Start the labels that another parser lacks from its labels of the same phrases.
+
+    With ``c(l, m)`` the expected number of phrases ``l`` that it labels ``m``, a label starts from
+    the mean of its weights ``w``, and from the bias of which it has its share::
+
+        w(l) = Σ_m c(l, m) / c(l) w(m),    b(l) = Σ_m c(l, m) / c(l) (b(m) + log(c(l, m) / c(m)))
+
+    Args:
+        part: the labels, of the same layers as the other parser's.
+        first: the other parser's scorer.
+        source: features of the sentences of ``gold``, in its order, for ``first``.
+        gold: trees with labels.
+
+    Returns:
+        the labels whose phrases are none to the other parser; they start from zero.
+    """
+    theirs = first.each()["labels"]
+    assert isinstance(theirs, LabelPart)
+    new = [n for n, name in enumerate(part.names) if name not in theirs.names]
+    if not new or part.layers != theirs.layers:
+        return []
+    code = {name: number for number, name in enumerate(part.names)}
+    counts, phrases = torch.zeros(len(part.names), len(theirs.names)), torch.zeros(len(part.names))
+    for chunk in _runs(gold, range(len(gold))):
+        labels = first.scores(source.batch(chunk)).labels
+        assert labels is not None
+        for row, tree in enumerate(gold[index] for index in chunk):
+            for start, end, name in tree.labels:
+                counts[code[name]] += labels[row, start, end].softmax(-1).cpu()
+                phrases[code[name]] += 1
+    counts = counts[:, 1:] + 1e-6
+    of_label, of_theirs = counts.sum(1, keepdim=True), counts.sum(0)
+    known = of_label[:, 0] >= _ALIGNED * phrases
+    share = (counts / of_label)[new] * known[new, None]
+    part.weights[..., new] = theirs.weights[..., 1:] @ share.T.to(theirs.weights)
+    biases = theirs.bias[:, None, 1:].cpu() + (counts[new] / of_theirs).log()
+    part.bias[:, new] = (share * biases).sum(-1).to(part.bias)
+    return [part.names[n] for n in new if not known[n]]
 
 
 def structure(parser: TrainedParser) -> TrainedParser:
@@ -410,7 +465,8 @@ def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
     begins = flat.index_select(0, 2 * word * count + spans.begin)
     ends = flat.index_select(0, (2 * word + 1) * count + spans.end)
     extra = bias[2:].sum(0) * (spans.kind == 2)[:, None]
-    return begins + ends + bias.index_select(0, word) + extra
+    phrase = spans.phrase[:, None] * (torch.arange(flat.shape[1]) > 0)
+    return begins + ends + bias.index_select(0, word) + extra + phrase
 
 
 #: Assumed share of phrases that are given, if there is no whole tree to estimate it from.

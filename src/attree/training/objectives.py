@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attree.base.errors import AttreeError
-from attree.training.gold import SOME, UNSAID, GoldBatch, GoldTrees, gold_batch
+from attree.training.gold import NO_HEAD, SOME, UNSAID, GoldBatch, GoldTrees, gold_batch
 from attree.training.inside import log_partition
 from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import TrainingPlan
@@ -126,6 +126,18 @@ def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: f
     words = (terms[:, word, word + 1] * (word < scores.n_words[:, None])).sum(1)
     free = log_partition(scores.span, scores.n_words)
     return free - log_partition(scores.span + terms, scores.n_words, gold.allowed) - words
+
+
+#: Weight of the loss of heads beside that of trees.
+HEADS_WEIGHT = 0.4
+
+
+def head_loss(scores: SpanScores, gold: GoldBatch) -> Tensor:
+    """``−Σ log p(head | word)`` over the words whose head is known, for each tree."""
+    assert scores.heads is not None
+    columns = torch.where(gold.heads == -1, scores.heads.shape[2] - 1, gold.heads.clamp(min=0))
+    chances = scores.heads.gather(2, columns[..., None])[..., 0]
+    return -(chances * (gold.heads != NO_HEAD)).sum(1)
 
 
 #: The losses by name.
@@ -287,6 +299,8 @@ def train(
             answers = gold_batch([gold[index] for index in part], device=device)
             scores = scorer.scores(source.batch(part), noise)
             losses = OBJECTIVES[recipe.objective](scores, answers, recipe.score, margin)
+            if scores.heads is not None:
+                losses = losses + HEADS_WEIGHT * head_loss(scores, answers)
             if (broken := ~torch.isfinite(losses)).any():
                 name = answers.trees[int(broken.nonzero()[0])].name
                 raise AttreeError(

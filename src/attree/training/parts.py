@@ -9,9 +9,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
+from attree.base.compiled import kernel
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.scoring import FLOOR
@@ -210,7 +214,7 @@ def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> Sides:
     """
     word_of, n_words = output.batch.word_of, output.batch.n_words
     sentence = torch.arange(len(n_words), device=word_of.device)
-    before_it = torch.nn.functional.pad(word_of, (1, 0), value=-1)[:, :-1]
+    before_it = functional.pad(word_of, (1, 0), value=-1)[:, :-1]
     row, piece = ((word_of >= 0) & (word_of != before_it)).nonzero(as_tuple=True)
     after = word_of.new_zeros(len(n_words), output.batch.max_words + 1)
     after[row, word_of[row, piece]] = piece
@@ -436,6 +440,121 @@ def with_tags(trees: Trees, scores: SpanScores) -> Trees:
     return replace(trees, tags=codes, tag_names=scores.tag_names)
 
 
+#: Size of the vectors of words as dependents and as heads.
+_DEPENDENCY_SIZE = 192
+#: Probabilities of a second head between which the penalty grows from none to all of it.
+_UNLIKELY, _LIKELY = 0.4, 0.9
+
+
+class DependencyPart(BoundaryReader):
+    """A penalty for spans that have more than one head.
+
+    A phrase of any grammar has one word whose head lies outside it. A biaffine classifier (Dozat
+    and Manning 2017) gives the probability ``p(h | w)`` that word ``h``, or none, is the head of
+    word ``w``; punctuation is its own head. The probability of a second head in a span
+    (:func:`second_heads`) lowers the logits of all its labels but the empty one, by up to
+    ``penalty``.
+
+    The classifier is trained on dependency trees, beside the other parts but apart from them: a
+    span's score in training trees, which the other parts know by heart, would teach that heads do
+    not matter. So the penalty is zero until the parser is trained.
+
+    Attributes:
+        penalty: in nats; :data:`attree.training.recipes.HEADLESS` in a trained parser.
+    """
+
+    reads_layers = True
+
+    def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
+        super().__init__(recipe, shape)
+        size = shape["size"]
+        self.dependent = nn.Linear(2 * self.width, size)
+        self.head = nn.Linear(2 * self.width, size)
+        self.pair = nn.Parameter(torch.zeros(size + 1, size))
+        self.root = nn.Parameter(torch.zeros(size))
+        self.own = nn.Parameter(torch.zeros(size))
+        self.penalty: Tensor
+        self.register_buffer("penalty", torch.zeros(()))
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers and the sizes."""
+        layers, hidden = list(plan.layers), encoder.hidden_size
+        return {"layers": layers, "hidden": hidden, "size": _DEPENDENCY_SIZE}
+
+    def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
+        """Draw the first weights from the plan's seed."""
+        generator = torch.Generator().manual_seed(plan.seed)
+        with torch.no_grad():
+            for part in (self.dependent, self.head):
+                bound = math.sqrt(1.0 / part.weight.shape[1])
+                part.weight.uniform_(-bound, bound, generator=generator)
+                part.bias.zero_()
+            bound = math.sqrt(1.0 / len(self.root))
+            self.pair.uniform_(-bound, bound, generator=generator)
+
+    def heads(self, features: Sides, n_words: Tensor, noise: Noise = None) -> Tensor:
+        """Return the log probability of each word's head, (sentences, words, words + 1)."""
+        words = torch.cat((features[1][:, :-1], features[0][:, 1:]), -1)
+        words = dropout(words, self.rate, noise)
+        dependent, head = self.dependent(words).relu(), self.head(words).relu()
+        with_bias = functional.pad(dependent, (0, 1), value=1.0) @ self.pair
+        pairs = with_bias @ head.transpose(1, 2) + torch.diag_embed(dependent @ self.own)
+        position = torch.arange(words.shape[1], device=words.device)
+        outside = functional.pad(position >= n_words[:, None], (0, 1))
+        logits = torch.cat((pairs, (dependent @ self.root)[..., None]), -1)
+        return logits.masked_fill(outside[:, None], -1e4).log_softmax(-1)
+
+    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
+        """Return the heads, and the penalty of every span, whose own score is 0."""
+        heads = self.heads(features, n_words, noise)
+        side = heads.shape[2]
+        none = torch.zeros(len(heads), side, side, dtype=torch.float64, device=heads.device)
+        phrase = None
+        if float(self.penalty):
+            likely = heads.detach().exp().cpu().numpy()
+            second = torch.from_numpy(second_heads(likely, n_words.cpu().numpy()))
+            share = ((second - _UNLIKELY) / (_LIKELY - _UNLIKELY)).clamp(0.0, 1.0)
+            phrase = -self.penalty * share.to(heads)
+        return SpanScores(none, none, n_words, phrase=phrase, heads=heads)
+
+
+@kernel
+def second_heads(likely: NDArray[np.float32], n_words: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return how probable it is of each span's second most probable head that it is one.
+
+    A word is a head of a span where its own head lies outside: ``p(w) = Σ p(h | w)`` over the
+    words ``h`` outside. The second largest ``p(w)`` of a span's words is near 0 for a phrase, also
+    for a long one of many words each of which may belong elsewhere, and near 1 for two
+    neighbouring dependents of another word.
+
+    Args:
+        likely: (sentences, words, words + 1), probability of each word's head.
+        n_words: (sentences,).
+
+    Returns:
+        (sentences, words + 1, words + 1), 0 for the whole sentence.
+    """
+    side = likely.shape[2]
+    seconds = np.zeros((len(n_words), side, side), np.float32)
+    before = np.zeros((side, side + 1), np.float32)
+    for b in range(len(n_words)):
+        n = n_words[b]
+        for w in range(n):
+            for h in range(n):
+                before[w, h + 1] = before[w, h] + likely[b, w, h]
+        for i in range(n):
+            for j in range(i + 2, n + 1):
+                first = second = np.float32(0.0)
+                for w in range(i, j):
+                    outside = np.float32(1.0) - before[w, j] + before[w, i]
+                    second = max(second, min(first, outside))
+                    first = max(first, outside)
+                seconds[b, i, j] = second
+        seconds[b, 0, n] = 0.0
+    return seconds
+
+
 #: part → its class; to add a part, add a line
 PARTS: dict[str, type[ScorePart]] = {
     "projection": ProjectionPart,
@@ -444,6 +563,7 @@ PARTS: dict[str, type[ScorePart]] = {
     "labels": LabelPart,
     "tags": TagPart,
     "spans": SpanPart,
+    "dependencies": DependencyPart,
 }
 
 
@@ -455,8 +575,19 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
         span = span + other.span
     labelled = next((part for part in parts if part.labels is not None), first)
     tagged = next((part for part in parts if part.tags is not None), first)
+    headed = next((part for part in parts if part.heads is not None), first)
+    labels, phrase = labelled.labels, headed.phrase
+    if labels is not None and phrase is not None:
+        labels = torch.cat((labels[..., :1], labels[..., 1:] + phrase[..., None]), -1)
     return replace(
-        labelled, table=first.table, span=span, tags=tagged.tags, tag_names=tagged.tag_names
+        labelled,
+        table=first.table,
+        span=span,
+        labels=labels,
+        tags=tagged.tags,
+        tag_names=tagged.tag_names,
+        phrase=phrase,
+        heads=headed.heads,
     )
 
 

@@ -182,7 +182,12 @@ RECIPES: dict[str, FewShotRecipe] = {
     # encoder runs only up to its middle layers
     "tree-crf-joint": _JOINT,
     # the same on an encoder whose lower half is adapted to the trees first
-    "tree-crf-adapted": replace(_JOINT, rank=16),
+    "tree-crf-adapted": replace(
+        _JOINT,
+        parts=("projection", "boundary", "dependencies", "labels", "tags"),
+        rank=16,
+        encoder_rate=3e-4,
+    ),
     # a rival: the supervised span parser of Kitaev et al. on the same states
     "span-parser": _SPANS,
     # another rival: the same with self-training
@@ -239,6 +244,10 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
 #: The least threshold of labels of a parser that starts from another or is trained on at least so
 #: many trees: its probabilities are higher than those of a parser of a few trees.
 SURER, MANY = 0.25, 40
+
+
+#: How much less a span with two heads is a phrase, in nats, in a parser that knows dependencies.
+HEADLESS = 6.0
 
 
 def surer(base: FewShotRecipe) -> FewShotRecipe:

@@ -60,6 +60,10 @@ class SpanScores:
         label_names: names of the labels, the empty one first.
         tags: (batch, words, tags), scores of the tags of each word, if the parser has tags.
         tag_names: names of the tags.
+        phrase: (batch, n + 1, n + 1), what the dependencies add to the logit of every label of a
+            span but the empty one, if the parser has dependencies.
+        heads: (batch, words, words + 1), log probability of each word's head, a root's in the last
+            column, if the parser has dependencies.
     """
 
     table: Tensor
@@ -69,6 +73,8 @@ class SpanScores:
     label_names: tuple[str, ...] = ()
     tags: Tensor | None = None
     tag_names: tuple[str, ...] = ()
+    phrase: Tensor | None = None
+    heads: Tensor | None = None
 
     def take(self, row: int) -> SpanScores:
         """Return the scores of one sentence of the batch, without padding."""
@@ -80,6 +86,8 @@ class SpanScores:
             n_words=self.n_words[rows],
             labels=None if self.labels is None else self.labels[rows, : n + 1, : n + 1],
             tags=None if self.tags is None else self.tags[rows, :n],
+            phrase=None,
+            heads=None,
         )
 
 

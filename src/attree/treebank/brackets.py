@@ -34,6 +34,8 @@ from attree.treebank.sentence import (
     SplitSettings,
     Status,
     cut_label,
+    join_label,
+    unescape_label,
 )
 from attree.treebank.sources import UNDECODED, undecoded
 
@@ -51,12 +53,13 @@ _FEATURES = re.compile(
 )
 #: Comments (Floresta) and mark-up (the Penn Chinese Treebank) between trees.
 _NO_TREE = re.compile(r"^(?:#.*|<[^\n]*>[ \t]*)$", re.MULTILINE)
-#: A file with ``\\(`` escapes brackets, as Icelandic treebanks do; in other files ``\\)`` is a
-#: backslash and a bracket.
+#: A file with ``\\(`` escapes brackets, as Icelandic treebanks and NLTK do; so does one whose
+#: brackets balance only so. In other files ``\\)`` is a backslash and a bracket.
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
 _WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
 _UNSAFE = re.compile(r"[() \t\n\r\f\v]")
 _TRACE = "-NONE-"
+_LAYER = re.compile(r"\{\w+=[^{}]*\}")
 
 
 def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -69,7 +72,8 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
     """
     if text.startswith(("#", "<")) or "\n#" in text or "\n<" in text:
         text = _NO_TREE.sub("", text)
-    if "\\(" in text:
+    surplus = text.count(")") - text.count("(") if "\\)" in text else 0
+    if "\\(" in text or (surplus and surplus == len(_ESCAPED_BRACKET.findall(text))):
         text = _ESCAPED_BRACKET.sub(lambda match: _WRITTEN[match[1]], text)
     return _Scanner(text, file, settings).sentences()
 
@@ -144,9 +148,10 @@ class _Names(dict[str, str | None]):
         self.dropped, self.whole = dropped, whole
 
     def __missing__(self, label: str) -> str | None:
-        name = cut_label(label)
+        whole = unescape_label(label) if "B-" in label else label
+        name = cut_label(whole)
         dropped = label in self.dropped or name in self.dropped
-        self[label] = kept = None if dropped else label if self.whole else name
+        self[label] = kept = None if dropped else whole if self.whole else name
         return kept
 
 
@@ -290,13 +295,15 @@ class _Scanner:
             return self._reject(begin, "no word is left: every leaf is a trace", "emptied")
         return self._reject(begin, "a tree without words")
 
-    def _sentence(self, tree: _Tree, begin: int) -> Sentence:
-        """Unescape the words and strip the dummy roots."""
+    def _sentence(self, tree: _Tree, begin: int) -> Sentence | Rejected:
+        """Unescape the words and strip the dummy roots; refuse leaves of layers."""
         words, n = tree.words, len(tree.words)
-        if self.unescaped:
-            joined = "".join(words)
-            if "\\" in joined or "B-" in joined:
-                words = [unescape(word) for word in words]
+        joined = "".join(words)
+        if "{" in joined and (layers := next(filter(_LAYER.match, words), "")):
+            reason = f"the leaf {layers[:30]!r} has layers in place of a word"
+            return self._reject(begin, reason, setting="format: starlang")
+        if self.unescaped and ("\\" in joined or "B-" in joined):
+            words = [unescape(word) for word in words]
         spans = tuple(zip(tree.starts, tree.ends, cast("list[str]", tree.labels), strict=True))
         top = 0
         while top < len(spans) and spans[top][1] - spans[top][0] == n:
@@ -327,8 +334,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
     """Yield a line for each continuous tree, with its functions on the labels."""
     for graph in graphs:
         functions = graph.functions[len(graph.words) :]
-        pairs = zip(graph.labels, functions, strict=True)
-        whole = [f"{label}-{function}" if function else label for label, function in pairs]
+        whole = list(map(join_label, graph.labels, functions))
         phrases, _ = spans(dataclasses.replace(graph, labels=whole))
         if graph.parents.count(-1) > 1:
             phrases = ((0, len(graph.words), "VROOT"), *phrases)

@@ -19,7 +19,7 @@ from pathlib import Path
 from attree.base.errors import AttreeError
 from attree.treebank.cleaning import NEARLY_ALL, PTB_TAGS, CleaningCounts, penn_share, prepare
 from attree.treebank.formats import sniff
-from attree.treebank.sentence import Rejected, Sentence, SplitSettings
+from attree.treebank.sentence import PENN_TRACE, Rejected, Sentence, SplitSettings
 
 #: The largest shares of sentences and words that may be lost, unless ``accept_loss`` is larger.
 MOST_SENTENCES, MOST_WORDS = 0.1, 0.3
@@ -28,7 +28,8 @@ _SHOWN = 30  # labels, tags
 _REJECTED = 20  # sentences
 _FEW = 0.005  # share of odd words above which they are no accident
 
-_TRACE = re.compile(r"\A(?:0|\*(?:[A-Za-z?]{1,5}\*)?(?:-\d+)?)\Z")
+_TRACE = re.compile(rf"\A(?:{PENN_TRACE})\Z")
+_WORD = re.compile(r"[0*]")  # as a trace, but a word in many treebanks
 _LEMMA = re.compile(r"\A[^-]+-[^-]+\Z")
 #: UTF-8 read as Latin-1, and the replacement for undecodable bytes.
 _MOJIBAKE = re.compile("[\u00c3\u00c2\u00c5\u00c4\u00d7\u00d0][\u0080-\u00bf]|\ufffd")
@@ -144,9 +145,8 @@ def refuse(seen: Inspector) -> None:
     if counts.read == 0:
         problem = f"no sentence could be read ({totals(counts)}){first}"
         fix = f"set {setting}" if setting else "check format, encoding and punctuation"
-        at = rejected[0] if rejected else None
-        file, line = (at.file, at.line) if at else (str(file), None)
-        raise AttreeError("no-sentences", problem, file=file, line=line, fix=fix)
+        where, line = next(((item.file, item.line) for item in rejected), (str(file), None))
+        raise AttreeError("no-sentences", problem, file=where, line=line, fix=fix)
     if counts.lost > max(MOST_SENTENCES, settings.accept_loss):
         failed = counts.failed + counts.emptied
         problem = f"{failed:,} of {counts.total:,} sentences were lost{first}"
@@ -207,8 +207,9 @@ def _check_words(seen: Inspector) -> Iterator[str]:
     """Warn of traces, lemmas, wrong encodings and several scripts among the words."""
     total = max(seen.words.total(), 1)
     encoding = "the file's own" if seen.settings.encoding == "utf-8" else "utf-8"
+    traced = any(_TRACE.search(word) and not _WORD.fullmatch(word) for word in seen.words)
     for pattern, least, like, setting in (
-        (_TRACE, _FEW, "like traces", r"traces: '0|\*.*'"),
+        (_TRACE, 0 if traced else _FEW, "like traces", r"traces: '0|\*.*'"),
         (_LEMMA, 0.5, "like word-lemma", "format: icepahc"),
         (_MOJIBAKE, _FEW, "wrongly decoded", f"encoding: {encoding}"),
     ):
@@ -217,7 +218,8 @@ def _check_words(seen: Inspector) -> Iterator[str]:
         if share > least:
             examples = ", ".join(word for word, _ in odd.most_common(3))
             percent = f"{share:.0%}" if pattern is _LEMMA else f"{share:.1%}"
-            yield f"{percent} of the words look {like}: {examples} ({setting})"
+            many = f"{percent} of the words" if share >= 0.001 else f"{odd.total():,} words"
+            yield f"{many} look {like}: {examples} ({setting})"
     scripts = seen.scripts.most_common(2)
     if len(scripts) == 2 and scripts[1][1] > 0.2 * total:
         shares = " and ".join(f"{count / total:.0%} {name.title()}" for name, count in scripts)

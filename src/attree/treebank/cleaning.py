@@ -10,13 +10,17 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from attree.base.errors import AttreeError
+from attree.treebank.crossing import Graph, without
 from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
 from attree.trees.constraints import MARKS, NO_PHRASE, UNKNOWN
 
 #: A table marks a row if at least this share of its sentences is lost.
 NOTED = 0.01
+
+_Tree = TypeVar("_Tree", Sentence, Graph)
 
 #: A function from a sentence to a bool for each word: whether it stays.
 Keep = Callable[[Sentence], list[bool]]
@@ -231,16 +235,28 @@ def prepare(
         yield done
 
 
+def untraced(tree: _Tree, settings: SplitSettings) -> _Tree | Rejected:
+    """Return a tree without the words that ``traces`` fits; it is rejected if no word is left."""
+    if settings.traces is None:
+        return tree
+    trace = re.compile(settings.traces).fullmatch
+    stays = [trace(word) is None for word in tree.words]
+    if not any(stays):
+        reason = "no word is left: every word is a trace"
+        return Rejected(tree.file, tree.line, reason, "emptied")
+    if isinstance(tree, Graph):
+        return without(tree, {word for word, kept in enumerate(stays) if not kept})
+    return clean(tree, lambda _: stays) or tree
+
+
 def _filter(
     sentence: Sentence, keep: Keep | None, settings: SplitSettings, counts: CleaningCounts
 ) -> Sentence | Rejected:
     rejected = functools.partial(Rejected, sentence.file, sentence.line)
-    if settings.traces:
-        trace = re.compile(settings.traces).fullmatch
-        untraced = clean(sentence, lambda s: [trace(word) is None for word in s.words])
-        if untraced is None:
-            return rejected("no word is left: every word is a trace", "emptied")
-        sentence = untraced
+    left = untraced(sentence, settings)
+    if isinstance(left, Rejected):
+        return left
+    sentence = left
     cleaned = clean(sentence, keep)
     counts.words_seen += len(sentence.words)
     counts.words_removed += len(sentence.words) - (len(cleaned.words) if cleaned else 0)

@@ -50,8 +50,8 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
             yield sentence
         if isinstance(sentence, Sentence) and "short" in settings.dependencies:
             words = _words(lines, first, settings.encoding)
-            short = words and shortened(words)
-            if short:
+            short = None if words is None else shortened(words)
+            if short is not None:
                 yield _of_words(short, first, file, settings)
 
 
@@ -71,7 +71,7 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
         BadSentenceError: it is no tree, or not projective.
     """
     words = _words(lines, first, settings.encoding)
-    return words and _of_words(words, first, file, settings)
+    return None if words is None else _of_words(words, first, file, settings)
 
 
 def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> Sentence:

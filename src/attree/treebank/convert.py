@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,20 +14,16 @@ from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.registry import check_name
 from attree.base.text import unescape
+from attree.treebank import discbracket, tigerxml
 from attree.treebank.brackets import bracketed
-from attree.treebank.crossing import (
-    Graph,
-    attach_to_neighbours,
-    continuous,
-    graph_of,
-    without_dummy_root,
-)
-from attree.treebank.crossing import spans as continuous_spans
+from attree.treebank.cleaning import untraced
+from attree.treebank.crossing import Graph, graph_of
 from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
 from attree.treebank.half import without_crossing
 from attree.treebank.labels import Labelling, relabelled
-from attree.treebank.sentence import Rejected, Sentence, SplitSettings
+from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 
+_HALF_KNOWN = "only some of this tree is known"
 _Tree = TypeVar("_Tree", Sentence, Graph)
 
 
@@ -70,13 +66,14 @@ def target(output: Path) -> str:
     raise AttreeError("unknown-format", problem, file=output, fix=fix)
 
 
-def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: str) -> Converted:
-    """Write the sentences of ``files`` to ``output``, whole or not at all.
+def convert(
+    treebanks: Sequence[tuple[Sequence[Path], SplitSettings]], output: Path, to: str
+) -> Converted:
+    """Write the sentences of treebanks to ``output``, whole or not at all.
 
     Args:
-        files: read one after the other.
-        settings: resolved; every word is kept. Dependency trees become half-known trees in a format
-            of such trees.
+        treebanks: files, read one after the other, and their resolved settings; every word is kept.
+            Dependency trees become half-known trees in a format of such trees.
         output: replaced if it exists.
         to: a format in `writable`.
 
@@ -85,27 +82,13 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
             hold a word.
     """
     check_name(to, writable(), f"{to} cannot be written")
-    done, form, read_as = Converted(), FORMATS[to], FORMATS[settings.format or ""]
-    if form.half:
-        if settings.dependencies == "whole":
-            settings = dataclasses.replace(settings, dependencies="half")
-        trees = _filter(read_files(files, settings), done, half=True)
-    elif Labelling.parse(settings.labels).kind == "unknown":
-        problem = "only half-known trees can have unknown labels"
-        raise AttreeError("unknown-labels", problem, fix="add --to half")
-    else:
-        trees = (
-            tree if isinstance(tree, Graph) else graph_of(tree)
-            for tree in _filter(read_trees(files, settings), done, half=False)
-        )
-        trees = relabelled(trees, settings.labels, read_as.labels)
+    done, form = Converted(), FORMATS[to]
+    trees = (tree for files, settings in treebanks for tree in _read(files, settings, form, done))
     with whole_file(output) as part:
         if form.binary:
-            sentences = (continuous(graph, settings) for graph in trees)
-            _write_table(_count(sentences, to, done), settings, part)
+            _write_table(_count(trees, to, done), [how for _, how in treebanks], part)
         else:
             assert form.write is not None
-            trees = _make_continuous(trees, done) if form.continuous else trees
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
                 handle.writelines(form.write(_count(trees, to, done)))
         if not done.written:
@@ -115,31 +98,49 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
     return done
 
 
-def _filter(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]:
-    """Yield the trees that a format can hold: half-known ones with ``half``, else whole ones."""
-    reason = "nothing is known of this tree" if half else "only some of this tree is known"
+def _read(
+    files: Sequence[Path], settings: SplitSettings, form: Format, done: Converted
+) -> Iterator[Any]:
+    """Yield the trees of a treebank as a format takes them: as sentences, or as graphs."""
+    if form.half and settings.dependencies == "whole":
+        settings = dataclasses.replace(settings, dependencies="half")
+    if not form.half and Labelling.parse(settings.labels).kind == "unknown":
+        problem = "only half-known trees can have unknown labels"
+        raise AttreeError("unknown-labels", problem, fix="add --to half")
+    if form.half or form.binary or form.continuous:
+        sentences = _filter(read_files(files, settings), settings, form, done)
+        return map(graph_of, sentences) if form.continuous else sentences
+    trees = _filter(read_trees(files, settings), settings, form, done)
+    graphs = (tree if isinstance(tree, Graph) else graph_of(tree) for tree in trees)
+    return relabelled(graphs, settings.labels, FORMATS[settings.format or ""].labels)
+
+
+def _filter(
+    items: Iterable[Any], settings: SplitSettings, form: Format, done: Converted
+) -> Iterator[Any]:
+    """Yield the trees that a format can hold, without traces: half-known ones, or whole ones."""
     for item in items:
-        if isinstance(item, Sentence) and item.half and not (half and item.spans):
-            item = Rejected(item.file, item.line, reason, "failed")
+        if isinstance(item, Sentence):
+            unknown = form.half and not item.spans and (item.half or len(item.words) == 1)
+            if unknown or item.half > form.half:
+                known = "nothing is known of this tree" if unknown else _HALF_KNOWN
+                item = Rejected(item.file, item.line, known, "failed")
+        if not isinstance(item, Rejected):
+            item = untraced(item, settings)
         if isinstance(item, Rejected):
             done.rejected.append(item)
-        else:
-            yield item
-
-
-def _make_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
-    for graph in graphs:
-        graph = without_dummy_root(graph)
-        attach_to_neighbours(graph)
-        done.raised += continuous_spans(graph)[1]
-        yield graph
+            continue
+        if isinstance(item, Sentence):
+            done.raised += item.crossing
+        elif settings.functions == "cut":
+            item.functions = [""] * len(item.functions)
+        yield item
 
 
 def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
     """Count the sentences, and the words that the format changes."""
     for tree in trees:
         done.written += 1
-        done.raised += isinstance(tree, Sentence) and tree.crossing
         if isinstance(tree, Sentence) and FORMATS[to].half:
             done.crossed += len(tree.spans) - len(without_crossing(tree.spans))
         done.words.update(word for word in tree.words if _read_back(word, to) != word)
@@ -148,8 +149,10 @@ def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
 
 def _read_back(word: str, to: str) -> str:
     """Return a word as a reader of the format reads it back."""
+    if to == "tigerxml":
+        return tigerxml.held(word)
     if to == "discbracket":
-        return unescape(re.sub(r"\s", "_", word))
+        return discbracket.held(word)
     if to == "stanza":
         return re.sub(r"[\t\n]", " ", word)
     if FORMATS[to].continuous or FORMATS[to].half:
@@ -157,12 +160,15 @@ def _read_back(word: str, to: str) -> str:
     return word
 
 
-def _write_table(sentences: Iterable[Sentence], settings: SplitSettings, part: Path) -> None:
+def _write_table(
+    sentences: Iterable[Sentence], settings: Sequence[SplitSettings], part: Path
+) -> None:
     import pyarrow.parquet as pq
 
     from attree.base.schemas import pack
     from attree.treebank.table import to_table
 
-    metadata = {"format": settings.format, "derived": settings.derived, "language": "", "split": ""}
+    formats = ", ".join(how.format or "" for how in settings)
+    metadata = {"format": formats, "derived": settings[0].derived, "language": "", "split": ""}
     table = to_table(sentences).replace_schema_metadata(pack(metadata))
     pq.write_table(table, part, compression="zstd")

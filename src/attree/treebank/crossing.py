@@ -9,9 +9,17 @@ parent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from attree.treebank.sentence import DUMMY_ROOTS, Sentence, Span, SplitSettings, cut_label
+from attree.treebank.sentence import (
+    DUMMY_ROOTS,
+    Sentence,
+    Span,
+    SplitSettings,
+    cut_label,
+    join_label,
+    split_label,
+)
 
 _Item = tuple[int, int, bool]  # start, end, whether the block holds the child's head
 
@@ -24,7 +32,8 @@ class Graph:
         words, tags: of the sentence.
         labels: of the nodes; node k has the number ``len(words) + k``.
         parents: of the words, then of the nodes: a node's number, or -1 for the virtual root.
-        functions: of the edge above each word, then above each node; empty for none.
+        functions: of the edge above each word, then above each node; empty for none, and with its
+            mark if that is ``=`` (see ``sentence.split_label``).
         file, line: where the tree starts.
     """
 
@@ -177,24 +186,23 @@ def _head_block(items: list[_Item]) -> tuple[int, int]:
 
 
 def continuous(graph: Graph, settings: SplitSettings) -> Sentence:
-    """Return a graph as a sentence with continuous phrases; this changes the graph."""
+    """Return a graph as a sentence with continuous phrases; this changes the graph.
+
+    Functions that are kept become part of labels and tags.
+    """
     roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
     graph = without_dummy_root(graph, roots)
     attach_to_neighbours(graph)
-    phrases, raised = spans(graph)
-    name = cut_label if settings.functions == "cut" else str
-    return Sentence(
-        tuple(graph.words),
-        tuple(graph.tags),
-        tuple((start, end, name(label)) for start, end, label in phrases),
-        graph.file,
-        graph.line,
-        raised,
-    )
+    n, tags, labels = len(graph.words), graph.tags, list(map(cut_label, graph.labels))
+    if settings.functions == "keep":
+        tags = list(map(join_label, graph.tags, graph.functions[:n]))
+        labels = list(map(join_label, graph.labels, graph.functions[n:]))
+    phrases, raised = spans(replace(graph, labels=labels))
+    return Sentence(tuple(graph.words), tuple(tags), phrases, graph.file, graph.line, raised)
 
 
 def graph_of(sentence: Sentence) -> Graph:
-    """Return a sentence's tree as a graph; the part of a label after ``-`` is its function."""
+    """Return a sentence's tree as a graph, with the functions of its phrases' labels."""
     n = len(sentence.words)
     labels: list[str] = []
     parents, functions = [-1] * n, [""] * n
@@ -205,13 +213,28 @@ def graph_of(sentence: Sentence) -> Graph:
             opened.pop()
         while waiting and waiting[-1][0] == word:
             _, end, label = waiting.pop()
-            name = cut_label(label)
+            name, function = split_label(label)
             parents.append(opened[-1][1] if opened else -1)
-            functions.append(label[len(name) + 1 :])
+            functions.append(function)
             opened.append((end, n + len(labels)))
             labels.append(name)
         parents[word] = opened[-1][1] if opened else -1
     tags = list(sentence.tags)
     return Graph(
         list(sentence.words), tags, labels, parents, functions, sentence.file, sentence.line
+    )
+
+
+def without(graph: Graph, dropped: set[int]) -> Graph:
+    """Return a graph without some words, and without the nodes that this leaves empty."""
+    kept = [item for item, words in enumerate(graph.yields()) if not dropped.issuperset(words)]
+    numbers = {item: number for number, item in enumerate(kept)} | {-1: -1}
+    n = len(graph.words)
+    return replace(
+        graph,
+        words=[graph.words[item] for item in kept if item < n],
+        tags=[graph.tags[item] for item in kept if item < n],
+        labels=[graph.labels[item - n] for item in kept if item >= n],
+        parents=[numbers[graph.parents[item]] for item in kept],
+        functions=[graph.functions[item] for item in kept],
     )

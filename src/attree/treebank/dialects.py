@@ -15,6 +15,7 @@ from attree.treebank import brackets
 from attree.treebank.sentence import (
     DROP_LABELS,
     DUMMY_ROOTS,
+    PENN_TRACE,
     Format,
     Rejected,
     Sentence,
@@ -27,10 +28,10 @@ _LEAF = re.compile(r"\(([^\s()]+)([ \t]+)([^\s()]+)((?:[ \t]+[^\s()]+)?)([ \t]*)
 _ICEPAHC_LEAF = re.compile(r"[^a-z\s]+ (?:\S+-\S+|0|\*\S+|<\S+|\{\S+)")
 _CESS_LEAF = re.compile(r"(?:[a-z]{1,2}[a-z0-9]*|F[a-z]{1,2}|[ZWX][a-z]?|-\S+) \S+ \S+")
 _SAMPLE = 70  # leaves at each position by which a dialect is recognised
-_PENN_TRACE = r"0|\*(?:[A-Za-z]+\*)?(?:-\d+)?|\*\?\*"
 
 #: Words as the dialect writes them → as they are read.
 _ICELANDIC = {"<dash/>": "–", "<paren>": "-LRB-", "</paren>": "-RRB-", "<slash/>": "/"}
+_HISTORICAL = {"<paren>": "-LRB-", "</paren>": "-RRB-"}
 _SPANISH = {"-Fpa-": "-LRB-", "-Fpt-": "-RRB-", "-Fca-": "[", "-Fct-": "]"}
 
 
@@ -55,12 +56,40 @@ def _word_dash_lemma(word: str, more: str) -> str:
 
     ``$`` marks where a word was split in two.
     """
-    if more or re.fullmatch(_PENN_TRACE, word):
+    if more or re.fullmatch(PENN_TRACE, word):
         return f"{word} {more}".strip()
     parts = word.split("-")
     if len(parts) > 1:
         word = "-".join(parts[: len(parts) // 2 if len(parts) % 2 == 0 else -1])
     return (word.removesuffix("$").removeprefix("$") if len(word) > 1 else word) or "-"
+
+
+#: Marks where a word was split in two, at the end of one half and the beginning of the other.
+_SPLIT = re.compile(r"(?<=\w)[$@]\Z|\A[$@](?=\w)")
+_TWICE = re.compile(r"([^\w\s-]+)-\1")
+
+
+def _historical_word(word: str, more: str) -> str:
+    """Return a word without the marks of a split (``fyrstu$ $ni``); ``,-,`` is a comma."""
+    word = _TWICE.sub(r"\1", word) if _TWICE.fullmatch(word) else _SPLIT.sub("", word)
+    return f"{word} {more}".strip()
+
+
+#: A leaf of layers: ``(NP {turkish=Kedi}{english=cat})``.
+_LAYERS = re.compile(r"(\([^\s()]+\s+)((?:\{\w+=[^{}()]*\}\s*)+)(?=\))")
+_LAYER = re.compile(r"\{([a-z]+)=([^{}]*)\}")
+_NO_LANGUAGE = frozenset(("dependency", "polarity", "propbank", "semantics"))
+
+
+def _read_layers(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
+    """Read the words of the layer ``turkish``, else of the first that is named as a language."""
+
+    def leaf(match: re.Match[str]) -> str:
+        layers = dict(_LAYER.findall(match[2]))
+        words = [word for layer, word in layers.items() if layer not in _NO_LANGUAGE]
+        return match[1] + layers.get("turkish", next(iter(words), ""))
+
+    return brackets.read(_LAYERS.sub(leaf, text), file, settings)
 
 
 def _read_floresta(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -106,22 +135,33 @@ def _is_icepahc(text: str) -> bool:
 
 
 def _is_penn_history(text: str) -> bool:
-    """Tell whether every tree has an ``ID`` and a root without a label."""
+    """Tell whether every tree of words has an ``ID`` and a root without a label.
+
+    Trees of one remark, such as ``( (CODE <P_1>))``, may be as many as trees of words.
+    """
     ids = len(re.findall(r"\(ID [^\s()]+\)\s*\)", text))
-    trees = len(re.findall(r"^\( ?\(", text, re.MULTILINE)) if ids else 0
+    trees = len(_HISTORY_TREE.findall(text)) if ids else 0
     return ids > 0 and ids >= 0.9 * trees - 1 and not _is_icepahc(text)
 
 
+def _is_starlang(text: str) -> bool:
+    """Tell whether most leaves have layers."""
+    return "{" in text and len(_LAYERS.findall(text)) > len(_LEAF.findall(text)) / 2
+
+
 _HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBREAK")
+_HISTORY_TREE = re.compile(
+    rf"^\( ?\((?!(?:{'|'.join(_HISTORY_DROPPED)}) [^()]*\)\s*\))", re.MULTILINE
+)
 _dialect = functools.partial(Format, dummy_roots=(*DUMMY_ROOTS, ""), family="brackets")
 _historical = functools.partial(
-    _dialect, drop_labels=_HISTORY_DROPPED, traces=_PENN_TRACE, labels="icepahc"
+    _dialect, drop_labels=_HISTORY_DROPPED, traces=PENN_TRACE, labels="icepahc"
 )
 
 #: Icelandic and Faroese Parsed Historical Corpora: ``(N-N hest$-hestur)``.
 ICEPAHC = _historical(_rewriting(_word_dash_lemma, _ICELANDIC), (), certain=_is_icepahc)
 #: Penn Parsed Corpora of Historical English and corpora in their manner, without lemmas.
-PENN_HISTORY = _historical(brackets.read, (), certain=_is_penn_history)
+PENN_HISTORY = _historical(_rewriting(_historical_word, _HISTORICAL), (), certain=_is_penn_history)
 #: GreynirCorpus: META beside every tree, lemmas and hyphenation inside its preterminals.
 GREYNIR = _dialect(
     brackets.read_spmrl,
@@ -146,4 +186,8 @@ CESS = _dialect(
     fallback="iso8859-15",
     certain=lambda text: _share(text, _CESS_LEAF) > 0.8,
     labels="cess",
+)
+#: Starlang's Turkish translation of the Penn Treebank; ``*NONE*`` for a word without a translation.
+STARLANG = _dialect(
+    _read_layers, (), traces=r"\*[\w?]+\*(?:[-=]\d+)*", certain=_is_starlang, labels="ptb"
 )

@@ -12,11 +12,20 @@ from functools import partial
 
 from attree.base.text import unescape
 from attree.treebank.crossing import Graph, without_dummy_root
-from attree.treebank.sentence import Format, Rejected, SplitSettings, cut_label
+from attree.treebank.sentence import (
+    Format,
+    Rejected,
+    SplitSettings,
+    join_label,
+    split_label,
+    unescape_label,
+)
 from attree.treebank.sources import BadSentenceError, attempt, check_decoded
 
-_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\))|([^\s()]+)")
+# Only ASCII white space separates tokens, as in other brackets.
+_TOKEN = re.compile(r"\([ \f\v]*([^ \f\v()]*)|(\))|([^ \f\v()]+)")
 _LEAF = re.compile(r"([0-9]{1,9})(?:=(.*))?", re.DOTALL)
+_BLANK = re.compile(r"[ \t\n\r\f\v]")
 _QUOTED = {"(": "#LRB#", ")": "#RRB#"}
 
 
@@ -54,14 +63,14 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
     kept = [node for node in range(len(labels)) if node not in set(preterminals)]
     numbers = {node: len(words) + row for row, node in enumerate(kept)} | {-1: -1}
     nodes = preterminals + kept
-    rows = [(cut_label(unescape(labels[node])), unescape(labels[node])) for node in nodes]
+    rows = [split_label(unescape_label(_unquoted(labels[node]))) for node in nodes]
     n = len(words)
     graph = Graph(
         words=[_word(word, undo=settings.escapes == "undo") for word in words],
         tags=[name for name, _ in rows[:n]],
         labels=[name for name, _ in rows[n:]],
         parents=[numbers.get(above[node], -2) for node in nodes],
-        functions=[whole[len(name) + 1 :] for name, whole in rows],
+        functions=[function for _, function in rows],
         file=file,
         line=number,
     )
@@ -104,15 +113,32 @@ def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]
 
 
 def _word(word: str, *, undo: bool) -> str:
-    for character, quoted in _QUOTED.items():
-        word = word.replace(quoted, character)
+    word = _unquoted(word)
     return unescape(word) if undo else word
+
+
+def held(word: str) -> str:
+    """Return a word as it is read back."""
+    return _word(_safe(word), undo=True)
+
+
+def _unquoted(text: str) -> str:
+    for character, quoted in _QUOTED.items():
+        text = text.replace(quoted, character)
+    return text
 
 
 def _safe(text: str) -> str:
     for character, quoted in _QUOTED.items():
         text = text.replace(character, quoted)
-    return re.sub(r"\s", "_", text)
+    return _BLANK.sub("_", text)
+
+
+def _safe_label(label: str) -> str:
+    """Escape a label, but ``(`` by itself, as PTB does, since other readers know that escape."""
+    if len(label) > 1:
+        label = label.replace("(", "-LRB-").replace(")", "-RRB-")
+    return _safe(label)
 
 
 def write(graphs: Iterator[Graph]) -> Iterator[str]:
@@ -126,10 +152,9 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
             if item is None:
                 parts.append(")")
                 continue
-            label = "VROOT" if item < 0 else [*graph.tags, *graph.labels][item]
-            if item >= 0 and graph.functions[item]:
-                label += f"-{graph.functions[item]}"
-            label = label.replace("(", "-LRB-").replace(")", "-RRB-")
+            names = [*graph.tags, *graph.labels]
+            label = "VROOT" if item < 0 else join_label(names[item], graph.functions[item])
+            label = _safe_label(label) or ("X" if 0 <= item < n else "")
             if 0 <= item < n:
                 parts.append(f" ({label} {item}={_safe(graph.words[item])})")
             else:

@@ -2,7 +2,8 @@
 
 Columns are separated by tabs or spaces: word, in version 4 the lemma, tag, morphology, function of
 the edge, parent. Nodes are called ``#500`` and up, 0 is the virtual root. Columns after the parent
-(secondary edges, comments) are ignored.
+(secondary edges, comments) are ignored. A sentence is of the version whose column of parents has
+more numbers, as a function may be a number, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from attree.treebank.sentence import Format, Rejected, SplitSettings, has_line
 from attree.treebank.sources import BadSentenceError, attempt, check_decoded
 
 _NODE = re.compile(r"#(\d{3,})")
-_BEGIN, _END = re.compile(r"#BOS\s+\S"), re.compile(r"#EOS\b")
+#: Neither fits the line of a word ``#BOS`` or ``#EOS``, which has more columns.
+_BEGIN, _END = re.compile(r"#BOS(?:\s+\d| +\S)"), re.compile(r"#EOS\s*+(?:[^\s]++\s*+)?$")
+_BLANK = re.compile(r"[\t\n]")
 _FIRST = 500
 
 
@@ -58,10 +61,7 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
     words: list[list[str]] = []
     nodes: dict[str, list[str]] = {}
     above: list[tuple[str, int]] = []  # parent, line
-    for number, line in enumerate(lines[1:-1], start=first + 1):
-        if not line.strip() or (line.startswith("%%") and len(line.split()) < 5):
-            continue
-        fields = _fields(line, number)
+    for number, fields in _rows(lines[1:-1], first + 1):
         node = _NODE.fullmatch(fields[0])
         if node is None:
             if nodes:
@@ -92,16 +92,23 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
     return graph
 
 
-def _fields(line: str, number: int) -> list[str]:
-    """Return the word, tag, function and parent in a line of either version."""
-    fields = re.split(r"\t+", line.strip("\n")) if "\t" in line else line.split()
-    fields = [field.strip() for field in fields]
-    if len(fields) > 4 and fields[4].isdigit():
-        return [fields[0], fields[1], fields[3], fields[4]]
-    if len(fields) > 5 and fields[5].isdigit():
-        return [fields[0], fields[2], fields[4], fields[5]]
-    problem = f"expected 5 or 6 columns, the last a parent's number, found {len(fields)}"
-    raise BadSentenceError(problem, number)
+def _rows(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield each line's number, and its word, tag, function and parent."""
+    rows: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines, start=first):
+        if line.strip() and (not line.startswith("%%") or len(line.split()) >= 5):
+            fields = re.split(r"\t+", line) if "\t" in line else re.split(" +", line.strip(" "))
+            rows.append((number, [field.strip(" ") for field in fields]))
+    four, three = (
+        [len(fields) > column and fields[column].isdigit() for _, fields in rows]
+        for column in (5, 4)
+    )
+    lemma = int(sum(four) >= sum(three))
+    for (number, fields), fits in zip(rows, four if lemma else three, strict=True):
+        if not fits:
+            problem = f"expected {5 + lemma} columns, the last a parent's number"
+            raise BadSentenceError(f"{problem}, found {len(fields)}", number)
+        yield number, [fields[0], fields[1 + lemma], fields[3 + lemma], fields[4 + lemma]]
 
 
 def write(graphs: Iterator[Graph]) -> Iterator[str]:
@@ -116,15 +123,17 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         yield f"#BOS {number} 0 0 0 %% {graph.name or number}\n"
         for item, parent in enumerate(graph.parents):
             word = graph.words[item] if item < n else f"#{_FIRST + item - n}"
-            if item < n and (_NODE.fullmatch(word) or re.search(r"[\t\n]", word)):
+            if item < n and (
+                _NODE.fullmatch(word) or _BLANK.search(word) or word != word.strip(" ")
+            ):
                 problem = f"NEGRA export cannot hold the word {word!r}"
                 fix = "choose another format, such as tigerxml"
                 error = AttreeError("word-of-blanks", problem, fix=fix)
                 raise error.replace(file=graph.file, line=graph.line)
             label = graph.tags[item] if item < n else graph.labels[item - n]
-            edge = graph.functions[item] or "--"
+            label, edge = (_BLANK.sub("_", cell) for cell in (label, graph.functions[item]))
             above = _FIRST + parent - n if parent >= 0 else 0
-            yield f"{word}\t--\t{label or '--'}\t--\t{edge}\t{above}\n"
+            yield f"{word}\t--\t{label or '--'}\t--\t{edge or '--'}\t{above}\n"
         yield f"#EOS {number}\n"
 
 

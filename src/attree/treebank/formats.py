@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from attree.base.errors import AttreeError
 from attree.base.files import check_regular, opened
@@ -40,10 +41,13 @@ FORMATS = {
     "greynir": dialects.GREYNIR,
     "floresta": dialects.FLORESTA,
     "cess": dialects.CESS,
+    "starlang": dialects.STARLANG,
     "half": half.FORMAT,
     "parquet": Format(_read_table, (".parquet",), binary=True),
 }
 _HEAD = 1 << 16  # bytes that tell a file's format
+_NAMED = 3  # files of a format in a message
+_File = TypeVar("_File", bound=str | Path)
 _DECLARED = re.compile(rb"\s*<\?xml[^>]*\bencoding=[\"']([\w.:-]+)[\"']")
 
 
@@ -56,7 +60,8 @@ def format_of(path: str | Path) -> str | None:
 def recognised(path: str | Path, family: str) -> str | None:
     """Return the format that a file's beginning shows for certain, or None.
 
-    Dialects of brackets are recognised only if ``family`` says that the file is in brackets.
+    Dialects of brackets are recognised only if ``family`` says that the file is in brackets, or it
+    begins with one.
     """
     try:
         with opened(path, what="file") as handle:
@@ -64,8 +69,9 @@ def recognised(path: str | Path, family: str) -> str | None:
     except AttreeError:
         return None
     text = head.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    bracketed = family == "brackets" or (not family and text.lstrip().startswith("("))
     for name, form in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
-        possible = form.family == family or form.family != "brackets"
+        possible = bracketed or form.family != "brackets"
         if form.certain and possible and form.certain(text):
             return name
     return None
@@ -82,7 +88,7 @@ def _guess_format(path: str | Path) -> str | None:
     return certain if name is None or (certain and FORMATS[certain].family == family) else name
 
 
-def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Path]], list[Path]]:
+def in_folder(folder: Path, name: str | None = None) -> tuple[dict[str, list[Path]], list[Path]]:
     """Find the treebank files in a folder and the folders in it.
 
     Args:
@@ -91,7 +97,8 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
             document such as README.md is no treebank, though it may hold an example.
 
     Returns:
-        path or pattern → the files of one folder and one format; and the files in no known format.
+        title → the files of one folder and one format; and the files in no known format. A title is
+        a path or pattern, with the format where two formats share it.
     """
     groups: dict[tuple[Path, str], list[Path]] = {}
     others = []
@@ -104,12 +111,17 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
             others.append(file)
         else:
             groups.setdefault((file.parent, format), []).append(file)
-    shared = Counter(parent for parent, _ in groups)
-    named = {
-        parent if shared[parent] == 1 else parent / f"*{files[0].suffix}": files
-        for (parent, _), files in groups.items()
+    parents = Counter(parent for parent, _ in groups)
+    patterns = {
+        (parent, format): parent / f"*{files[0].suffix}" if parents[parent] > 1 else parent
+        for (parent, format), files in groups.items()
     }
-    return named, others
+    shared = Counter(patterns.values())
+    titles = {
+        f"{path} ({key[1]})" if shared[path] > 1 else str(path): groups[key]
+        for key, path in patterns.items()
+    }
+    return titles, others
 
 
 def together(path: Path, format: str | None = None) -> list[list[Path]]:
@@ -142,21 +154,10 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
     """Fill in the format's defaults for settings that are None.
 
     Raises:
-        AttreeError: the format is unknown, or is None and the files are absent or do not show it.
+        AttreeError: the format is unknown, or is None and the files are absent, do not show it or
+            have several.
     """
-    name = settings.format
-    if name is None:
-        formats = {_guess_format(file) for file in files}
-        name = next(iter(formats)) if len(formats) == 1 else None
-        if name is None:
-            for file in files:
-                check_regular(file, what="treebank file")
-            problem = "the format is not known from the files' extensions"
-            fix = (
-                f"add --format with one of {', '.join(FORMATS)}; where there is no --format, "
-                "give the table of `attree treebank FILE --format … --output FILE.parquet`"
-            )
-            raise AttreeError("unknown-format", problem, file=next(iter(files), None), fix=fix)
+    name = settings.format or _common_format(files)
     check_name(name, FORMATS, f"unknown format {name!r}")
     usual = FORMATS[name]
     defaults = {
@@ -167,6 +168,43 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
     encodings = (settings.encoding or _encoding(file, usual.fallback) for file in files)
     encoding = next((e for e in encodings if e != "utf-8"), settings.encoding or "utf-8")
     return dataclasses.replace(settings, format=name, encoding=encoding, **defaults)
+
+
+def _common_format(files: Sequence[str | Path]) -> str:
+    """Return the format of all files, as each file's name or beginning tells it."""
+    formats = by_format(files)
+    if len(formats) == 1 and (name := next(iter(formats))):
+        return name
+    for file in files:
+        check_regular(file, what="treebank file")
+    if None in formats or not formats:
+        problem = "the format is not known from the files' extensions"
+        fix = (
+            f"add --format with one of {', '.join(FORMATS)}; where there is no --format, "
+            "give the table of `attree treebank FILE --format … --output FILE.parquet`"
+        )
+        first = next(iter(formats.get(None, [])), None)
+        raise AttreeError("unknown-format", problem, file=first, fix=fix)
+    raise several_formats(formats)
+
+
+def by_format(files: Iterable[_File]) -> dict[str | None, list[_File]]:
+    """Return the files of each format, as their names or beginnings tell it; None is unknown."""
+    formats: dict[str | None, list[_File]] = {}
+    for file in files:
+        formats.setdefault(_guess_format(file), []).append(file)
+    return formats
+
+
+def several_formats(formats: Mapping[Any, Sequence[str | Path]]) -> AttreeError:
+    """Return the error that says which files are in which format."""
+    named = []
+    for name, files in formats.items():
+        more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+        named.append(f"{name} ({', '.join(map(str, files[:_NAMED]))}{more})")
+    problem = f"these files are in several formats: {', '.join(named)}"
+    fix = "name the files of one format, or add --format if all are in it"
+    return AttreeError("several-formats", problem, fix=fix)
 
 
 def _encoding(file: str | Path, fallback: str) -> str:

@@ -12,7 +12,7 @@ from attree.base.errors import AttreeError
 from attree.base.languages import code_in, code_of
 from attree.base.patterns import find
 from attree.base.text import say
-from attree.treebank.formats import in_folder, resolve, together
+from attree.treebank.formats import by_format, in_folder, resolve, together
 from attree.treebank.language import discover
 from attree.treebank.language_file import as_settings, check_settings, settings_of
 from attree.treebank.sentence import SplitSettings
@@ -46,8 +46,8 @@ class ReadingJob:
 
 def of_files(
     patterns: Sequence[str], exclude: Sequence[str], options: dict[str, Any], **names: str
-) -> ReadingJob:
-    """Return a job of the files that patterns match.
+) -> list[ReadingJob]:
+    """Return a job of the files that patterns match, or one for each of their formats.
 
     Args:
         patterns: each must match a file.
@@ -60,7 +60,8 @@ def of_files(
     """
     settings = settings_of(**options)
     files = _files(patterns, exclude, settings.format)
-    return ReadingJob(files, resolve(settings, files), **names)
+    groups = [list(files)] if settings.format else by_format(files).values()
+    return [ReadingJob(tuple(group), resolve(settings, group), **names) for group in groups]
 
 
 def of_language(
@@ -105,7 +106,7 @@ def of_folder(folder: Path, options: dict[str, Any]) -> Iterator[ReadingJob]:
         fix = f"name its files, with --format: '{folder}/*'"
         raise AttreeError("no-treebank", "no treebank is in this folder", file=folder, fix=fix)
     for name, files in groups.items():
-        yield ReadingJob(tuple(files), resolve(settings, files), place=str(name))
+        yield ReadingJob(tuple(files), resolve(settings, files), place=name)
 
 
 def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) -> tuple[Path, ...]:

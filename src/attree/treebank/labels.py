@@ -1,8 +1,8 @@
 """Relabel trees: with a treebank's own labels, the universal ones of Han et al. (2014), or none.
 
 ``labels.yaml`` has a table for each treebank dialect. A format may fix the table, the user may name
-it (``universal:tiger``), and else it is the table that knows most labels of the first sentences. A
-label that its table lacks becomes X, and is reported.
+it (``universal:tiger``), and else it is the table that fits the labels of the first sentences best,
+which is reported. A label that its table lacks becomes X, and is reported.
 """
 
 from __future__ import annotations
@@ -117,28 +117,40 @@ def tables() -> dict[str, dict[str, str]]:
 
 
 def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
-    """Return the table that knows most of the labels; of several, the first.
+    """Return the table that fits labels best, and report it; of several, the first.
+
+    What fits is (share of the nodes whose labels the table knows) × (share of the labels that it
+    knows): a few labels such as NP and VP, which many tables have, are most of the nodes.
 
     Args:
         labels: label → how often it occurs.
         file: for the message.
 
     Raises:
-        AttreeError: no table knows half of them.
+        AttreeError: the table knows less than half of the nodes' labels.
     """
+    from attree.base.text import say
+
     labels = {label: count for label, count in labels.items() if label not in {"", *MARKS}}
-    every = [LabelTable(name) for name in tables()]
-    best = max(every, key=lambda table: _count(labels, table.exact))  # patterns fit too much
-    if _count(labels, best) < _LEAST * sum(labels.values()):
+    known = {name: _known(labels, LabelTable(name).exact) for name in tables()}
+    best = max(known, key=lambda name: len(known[name]) * sum(known[name].values()))
+    share = sum(known[best].values()) / max(sum(labels.values()), 1)
+    if labels and share < _LEAST:
         common = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
         problem = f"no table of universal labels has most of this treebank's ({common})"
         fix = f"name one: universal:{{{','.join(tables())}}}"
         raise AttreeError("unknown-labels", problem, file=file or None, fix=fix)
-    return best
+    if labels and best != UNIVERSAL:
+        where = f"{file}: " if file else ""
+        say(f"{where}the table {best} of universal labels fits best ({share:.0%} of the phrases)")
+    return LabelTable(best)
 
 
-def _count(labels: Mapping[str, int], table: Mapping[str, str] | LabelTable) -> int:
-    return sum(count for label, count in labels.items() if label in table or bare(label) in table)
+def _known(labels: Mapping[str, int], exact: Mapping[str, str]) -> dict[str, int]:
+    """Return the labels that a table has, but for its patterns, which fit too much."""
+    return {
+        label: count for label, count in labels.items() if label in exact or bare(label) in exact
+    }
 
 
 def relabelled(items: Iterable[Any], labels: str, usual: str = "") -> Iterator[Any]:

@@ -5,7 +5,8 @@ enough. A file is cut into pieces by the first of these rules that fits:
 
 1. A line at the margin (the least indentation of any line that starts with a bracket) starts a
    piece unless it starts with a closing bracket. This fits if at least half of the pieces are
-   balanced and hold more than one opening bracket, or if all are balanced.
+   balanced and hold more than one opening bracket, or if all are balanced. Where pieces that no
+   other tree begins like close a piece before them, they are one tree with it.
 2. Brackets alone separate the trees (printed without indentation). This fits if the brackets of
    the whole file are balanced.
 3. A blank line ends a piece. This fits if at least half of the pieces are balanced.
@@ -27,7 +28,9 @@ Stretch = tuple[int, int]
 _PART = re.compile(r"[()]|[^ \t\n\f\v()]++")
 _INDENT = re.compile(r"^([ \t]*+)\(", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_OPENING = re.compile(r"\(\s*([^\s()]*)")
 _SAMPLE = 500
+_MOST_JOINED = 50  # pieces of a tree, which bounds time
 #: The most brackets open at once, which bounds memory; no tree is deeper.
 _DEEPEST = 200_000
 
@@ -86,14 +89,41 @@ def pieces(text: str) -> list[Stretch]:
     """Cut a file into pieces by the module's rules; no text is lost."""
     margin = _cut(text, _margin(text))
     total, whole, nested = _balanced(text, margin)
-    if whole == total or 2 * nested >= total:
+    if whole == total:
         return margin
+    if 2 * nested >= total:
+        return _joined(text, margin)
     stream = top_level(text, 0, len(text))
     if stream.fault is None and stream.trees:
         return _cut(text, [start for start, _ in stream.trees])
     blocks = _cut(text, [0, *(match.end() for match in _BLANK_LINE.finditer(text))])
     total, whole, _ = _balanced(text, blocks)
-    return blocks if 2 * whole >= total else margin
+    return blocks if 2 * whole >= total else _joined(text, margin)
+
+
+def _joined(text: str, cuts: list[Stretch]) -> list[Stretch]:
+    """Join pieces that are not closed with those that close them, but none that begins a tree."""
+    opened = [text.count("(", *cut) - text.count(")", *cut) for cut in cuts]
+    begins = [_OPENING.match(text, begin) for begin, _ in cuts]
+    known = {
+        found[1]
+        for found, left, cut in zip(begins, opened, cuts, strict=True)
+        if found and not left and text.count("(", *cut) > 1
+    }
+    joined: list[Stretch] = []
+    number = 0
+    while number < len(cuts):
+        left, last = opened[number], number
+        while left > 0 and last + 1 < min(len(cuts), number + _MOST_JOINED):
+            found = begins[last + 1]
+            if found is None or found[1] in known:
+                break
+            last += 1
+            left += opened[last]
+        last = number if left else last
+        joined.append((cuts[number][0], cuts[last][1]))
+        number = last + 1
+    return joined
 
 
 def _margin(text: str) -> list[int]:

@@ -77,6 +77,8 @@ class Rejected:
 DUMMY_ROOTS = ("TOP", "VROOT", "ROOT", "S1")
 #: Subtrees that annotate a tree and hold none of its words (IcePaHC-style corpora).
 DROP_LABELS = ("META", "lemma")
+#: Words that stand for nothing in the Penn Treebank and corpora in its manner: ``*T*-1``, ``*2s*``.
+PENN_TRACE = r"0|\*(?:(?:\w+|\?)\*)?(?:[-=]\d+)*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class SplitSettings:
         dummy_roots: outer labels that are no phrases; ``""`` is an outer node without a label.
         drop_labels: labels of subtrees that are left out with their words.
         traces: a regular expression of words that are traces, beside those tagged -NONE-.
-        functions: ``cut`` function tags (``NP-SBJ``) off labels, or ``keep`` them.
+        functions: ``cut`` function tags (``NP-SBJ``) off labels and tags, or ``keep`` them there,
+            also those that a format has in a place of their own.
         escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
         nonprojective: what to do with a crossing dependency tree.
         max_words: longer sentences (after cleaning) are skipped.
@@ -183,3 +186,26 @@ def cut_label(label: str) -> str:
         if character in "-=":
             return label[:position] or label
     return label
+
+
+def split_label(label: str) -> tuple[str, str]:
+    """Return a label's name and function: ``NP-SBJ`` has ``SBJ``, ``NP=2`` has ``=2``.
+
+    A label whose function could not stand by itself (``NP-``, ``NP--X``) is a name as a whole.
+    """
+    name = cut_label(label)
+    mark, function = label[len(name) :][:1], label[len(name) + 1 :]
+    if mark == "=":
+        return name, mark + function
+    return (label, "") if function[:1] in ("", "-", "=") else (name, function)
+
+
+def join_label(name: str, function: str) -> str:
+    """Return the label of a name and a function (see `split_label`)."""
+    return name + function if function[:1] in ("", "=") else f"{name}-{function}"
+
+
+def unescape_label(label: str) -> str:
+    """Undo ``-LRB-`` in a label such as ``$-LRB-``; by itself it is a tag of the Penn Treebank."""
+    whole = label in ("-LRB-", "-RRB-")
+    return label if whole else label.replace("-LRB-", "(").replace("-RRB-", ")")

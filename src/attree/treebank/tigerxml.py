@@ -16,6 +16,7 @@ from attree.treebank.sentence import Format, Rejected, SplitSettings
 from attree.treebank.sources import BadSentenceError, undecoded
 
 _CHUNK = 1 << 16
+_UNHELD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 class _EntityError(Exception):
@@ -163,10 +164,13 @@ def _sentence(graph: Graph, name: str) -> Iterator[str]:
     yield "</nonterminals>\n</graph>\n</s>\n"
 
 
+def held(text: str) -> str:
+    """Replace control characters that XML cannot hold by U+FFFD."""
+    return _UNHELD.sub("\ufffd", text)
+
+
 def _quote(text: str) -> str:
-    """Quote a value; replace control characters that XML cannot hold by U+FFFD."""
-    text = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "\ufffd", text)
-    return quoteattr(text, {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})
+    return quoteattr(held(text), {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})
 
 
 FORMAT = Format(

@@ -95,25 +95,12 @@ class Words:
 
 
 #: Relations whose subtrees a shortened sentence keeps, and of others the share that it keeps.
-_KEPT = frozenset(
-    [
-        "aux",
-        "case",
-        "clf",
-        "compound",
-        "cop",
-        "det",
-        "expl",
-        "fixed",
-        "flat",
-        "goeswith",
-        "iobj",
-        "nsubj",
-        "nummod",
-        "obj",
-        "xcomp",
-    ]
-)
+# fmt: off
+_KEPT = frozenset((
+    "aux", "case", "clf", "compound", "cop", "det", "expl", "fixed", "flat", "goeswith", "iobj",
+    "nsubj", "nummod", "obj", "xcomp",
+))
+# fmt: on
 _SOMETIMES = {"amod": 0.5, "nmod": 0.3, "obl": 0.4, "advmod": 0.3}
 #: Fewest and most words of a shortened sentence.
 _SHORTEST, _LONGEST = 3, 8
@@ -145,12 +132,16 @@ def shortened(words: Words) -> Words | None:
     if not core or all(kept) or not _SHORTEST <= sum(kept) <= _LONGEST:
         return None
     new = list(itertools.accumulate(kept, initial=0))
-    columns = (words.forms, words.tags, words.heads, words.relations, words.features)
-    forms, tags, heads, relations, features = (
-        list(itertools.compress(column, kept)) for column in columns
+    chosen = [word for word, keep in enumerate(kept) if keep]
+    rest = Words(
+        [words.forms[word] for word in chosen],
+        [words.tags[word] for word in chosen],
+        [new[words.heads[word]] if words.heads[word] >= 0 else -1 for word in chosen],
+        [words.relations[word] for word in chosen],
+        [words.features[word] for word in chosen],
     )
-    forms[0] = forms[0][:1].upper() + forms[0][1:]
-    return Words(forms, tags, [new[h] if h >= 0 else h for h in heads], relations, features)
+    rest.forms[0] = rest.forms[0][:1].upper() + rest.forms[0][1:]
+    return rest
 
 
 @dataclass(frozen=True, slots=True)
