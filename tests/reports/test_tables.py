@@ -14,6 +14,7 @@ from rich.console import Console
 from attree.base import tables as render
 from attree.base.files import write_json
 from attree.cli import tables as command
+from attree.parsers.reading import doubt, figures
 from attree.reports.tables import build
 from tests.refusals import refused
 
@@ -83,6 +84,39 @@ def test_markdown_csv_and_parquet_agree(rows: list[build.ScoreRow], tmp_path: Pa
     assert len(table) == 2 + 2 * len(build.BASELINES)
     assert "| german | 9 | 41.23 | 41.59 |" in (tmp_path / "t.md").read_text()
     assert render.saved_tables(tmp_path / "t.parquet")[0].rows[0][2] == "41.23"
+
+
+def test_where_heads_are_known_phrases_are_compared_with_them(tmp_path: Path) -> None:
+    """In place of F1, with the number of sentences that were trained on."""
+    seen = {"provenance": {"parses": {"settings": {"overlap": 6}}}}
+    f1 = dict.fromkeys(("corpus_f1", "corpus_f1_no_root", "sentence_f1"))
+    headed = {"headed_precision": 81.1, "subtree_recall": 56.4, "label_recall": {}}
+    summaries = [
+        {**_summary("ud-turkish", "mine", derived="dependency"), **f1, **headed, **seen},
+        {**_summary("ud-basque", "mine", derived="dependency"), **f1, **headed},
+        _summary("german", "mine"),
+    ]
+    rows = _rows(tmp_path, *summaries)
+    precision, recall, *others = build.crosslingual(rows, "Title")
+    assert precision.rows == [
+        ["ud-turkish", "9", "6", "81.10"],
+        ["ud-basque", "9", "none", "81.10"],
+    ]
+    assert [row[-1] for row in recall.rows] == ["56.40", "56.40"]
+    assert [[row[0] for row in table.rows] for table in others] == [["german"]] * 2
+    render.save(tmp_path / "t", [row.flat() for row in rows], [precision], {})
+    found = figures([tmp_path / "t.csv", tmp_path / "none.csv"], "mine")
+    score = {"headed_precision": 81.1, "subtree_recall": 56.4}
+    assert found == {"tr": {**score, "seen": True}, "eu": {**score, "seen": False}}
+
+
+def test_a_parser_says_which_languages_it_reads_badly() -> None:
+    languages = {"eu": {"headed_precision": 77.4}, "en": {"headed_precision": 91.0}}
+    assert "eu" in doubt(languages, "eu") and "77 %" in doubt(languages, "eu")
+    assert (
+        doubt(languages, "en") == doubt(languages, "de") == doubt({}, "eu") == doubt({}, "") == ""
+    )
+    assert "not told" in doubt(languages, "xx")
 
 
 def test_a_language_table_shows_every_metric_and_the_labels_found(

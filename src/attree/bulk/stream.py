@@ -13,9 +13,10 @@ from attree.base.text import safe, say
 from attree.bulk.options import PARQUET, RowSettings
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
+from attree.parsers.reading import doubt
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import read_lines
-from attree.raw_text.words import Line, Splitting, Tokeniser, settle, tokeniser
+from attree.raw_text.words import WHITESPACE, Line, Splitting, Tokeniser, settle, tokeniser
 
 _LINES_AT_A_TIME = 64
 
@@ -33,6 +34,8 @@ def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Li
     how = settle(*asked, remembered=remembered, texts=texts)
     if how.note:
         say(f"attree: {how.note}")
+    if how.name != WHITESPACE and (line := doubt(getattr(source, "languages", {}), how.name)):
+        say(f"attree: {line}")
     if punctuation not in ("", "keep"):
         say(
             f"attree: this parser was trained on trees without punctuation ({punctuation}): its "

@@ -150,11 +150,13 @@ def publish_command(
         output: Where to write: a folder for the copy.
         licence: Of the weights: cc-by-4.0, cc-by-sa-4.0 …
         sources: Treebanks and their licences, in Markdown.
-        table: Tables of F1 in Markdown.
+        table: Tables in Markdown; of languages with dependency trees, the CSV beside tells which
+            ones the parser reads badly.
     """
     import shutil
 
-    from attree.base.files import read_bytes, whole_file, write_text
+    from attree.base.files import read_bytes, read_json, whole_file, write_json, write_text
+    from attree.parsers.reading import figures
     from attree.stages.train import check_output
     from attree.training.card import fill_in
     from attree.training.parser import load_parser
@@ -169,5 +171,9 @@ def publish_command(
     for name in (WEIGHTS, ABOUT):
         with whole_file(output / name) as part:
             shutil.copyfile(parser / name, part)
+    if languages := figures((path.with_suffix(".csv") for path in table or ()), parser.name):
+        described = read_json(parser / ABOUT)
+        described["about"]["languages"] = languages
+        write_json(output / ABOUT, described)
     write_text(output / CARD, card)
     print(f"{output}: {licence}")

@@ -127,12 +127,14 @@ def _sentences(
     sentence: str | None, parser: Parser, by_spaces: bool
 ) -> Iterator[tuple[list[str], None]]:
     """Yield the words of the sentences; say once which language's rules split them."""
+    from attree.parsers.reading import doubt
     from attree.raw_text.words import rules_name
 
     texts: Iterable[str] = [sentence] if sentence is not None else _asked()
     if sentence == "-":
         texts = (line.rstrip("\n") for line in sys.stdin if line.strip())
-    named_codes = {parser.language}
+    named_codes, read = {parser.language}, set()
+    about = getattr(getattr(parser.model, "trained", None), "about", {})
     for text in texts:
         if by_spaces:
             yield text.split(), None
@@ -141,6 +143,9 @@ def _sentences(
         if code not in named_codes:
             named_codes.add(code)
             say(f"attree: words are split by the rules for {rules_name(code)}, told from the text")
+        if code not in read and (line := doubt(about.get("languages", {}), code)):
+            say(f"attree: {line}")
+        read.add(code)
         yield from ((words, None) for words in sentences)
 
 

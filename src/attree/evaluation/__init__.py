@@ -38,6 +38,16 @@ METRICS = {
         "Exact match", "share of trees with all labelled brackets right", in_tables=False
     ),
     "tag_accuracy": Metric("Tags", "share of words with the gold tag", in_tables=False),
+    "headed_precision": Metric(
+        "Headed precision",
+        "share of phrases with exactly one word whose head lies outside",
+        in_tables=False,
+    ),
+    "subtree_recall": Metric(
+        "Recall of subtrees",
+        "share of projective subtrees of dependency trees that are phrases",
+        in_tables=False,
+    ),
 }
 
 #: The scores that tables show, in order, with their headings.
@@ -47,6 +57,9 @@ HEADINGS = {name: metric.heading for name, metric in METRICS.items() if metric.i
 LABELLED = {
     name: METRICS[name].heading for name in ("labelled_f1", "labelled_exact_match", "tag_accuracy")
 }
+
+#: Those against dependency trees, in place of F1.
+HEADED = {name: METRICS[name].heading for name in ("headed_precision", "subtree_recall")}
 
 #: Labels whose recall is reported unless others are asked for.
 DEFAULT_LABELS = ("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")

@@ -52,6 +52,9 @@ class Counts:
         labelled_trees, labelled_exact: trees with labels, and those with all brackets right.
         tagged_words, tagged_right: words with tags in trees of two or more words, and those with
             the gold tag; 0 where the two sides share no tag.
+        headed, phrases, found, subtrees: counts of
+            :func:`attree.evaluation.dependencies.phrases_and_subtrees`; 0 where heads of words are
+            not known.
         labels: gold and recalled spans by label.
     """
 
@@ -72,6 +75,10 @@ class Counts:
     labelled_exact: Any = 0
     tagged_words: Any = 0
     tagged_right: Any = 0
+    headed: Any = 0
+    phrases: Any = 0
+    found: Any = 0
+    subtrees: Any = 0
     labels: dict[str, LabelCount] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
@@ -123,6 +130,16 @@ class Counts:
     def tag_accuracy(self) -> Any:
         """Share of the tagged words that have the gold tag."""
         return _percent(self.tagged_right, self.tagged_words)
+
+    @property
+    def headed_precision(self) -> Any:
+        """Share of predicted phrases with exactly one word whose head lies outside."""
+        return _percent(self.headed, self.phrases)
+
+    @property
+    def subtree_recall(self) -> Any:
+        """Share of the projective subtrees of dependency trees that are predicted phrases."""
+        return _percent(self.found, self.subtrees)
 
 
 def _percent(part: Any, whole: Any) -> Any:

@@ -14,6 +14,7 @@ from attree.base.registry import check_name
 from attree.base.status import FALLBACK, SKIPPED
 from attree.evaluation import DEFAULT_LABELS, PROFILES
 from attree.evaluation.counts import Confusion, Counts
+from attree.evaluation.dependencies import PUNCTUATION, phrases_and_subtrees
 from attree.evaluation.labels import label_confusion, label_recall
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
 from attree.trees.tree import NO_LABEL
@@ -37,6 +38,9 @@ class Scored:
         confusion: gold and predicted labels of equal spans; None where no label is shared.
         labelled: int64 (sentences, 3), labelled brackets in both, in gold, in predicted, 0 where
             not scored; None where there is no confusion.
+        headed: int64 (sentences, 4), counts of
+            :func:`attree.evaluation.dependencies.phrases_and_subtrees`, 0 where not scored; None
+            where heads of words are not known.
     """
 
     sentence: NDArray[np.int32]
@@ -49,6 +53,7 @@ class Scored:
     counts: Counts
     confusion: Confusion | None
     labelled: NDArray[np.int64] | None = None
+    headed: NDArray[np.int64] | None = None
 
 
 def sentence_f1(
@@ -121,7 +126,8 @@ def score(
     """Score parses against gold trees.
 
     Args:
-        gold: the gold trees of every sentence.
+        gold: the gold trees of every sentence; where they were made of dependencies, phrases are
+            compared with these, and F1 is not computed.
         parses: predicted trees of the same sentences; ``skipped`` ones are counted, not scored.
         profile: ``default`` or ``prpn`` (see :data:`attree.evaluation.PROFILES`).
         labels: labels whose recall is computed.
@@ -135,8 +141,10 @@ def score(
     if max_words is not None:
         rows = np.flatnonzero(gold.n_words <= max_words)
         gold, parses = gold.take(rows), parses.take(rows)
-    in_gold = gold_spans(gold)
     predicted = distinct_spans(parses.trees, sentences=parses.sentence, what="the parse")
+    if gold.trees.heads is not None:
+        return _score_headed(gold, parses)
+    in_gold = gold_spans(gold)
     has_tree = (parses.status != SKIPPED) & (parses.n_words > 1)
     gold_count, predicted_count, shared = (
         np.where(has_tree, count, 0)
@@ -158,6 +166,28 @@ def score(
         replace(counts, labels=recalls, **labelled, **_tagged(gold, parses)),
         confusion,
         brackets,
+    )
+
+
+def _score_headed(gold: Parses, parses: Parses) -> Scored:
+    """Score parses against dependency trees."""
+    none, heads = np.zeros(len(gold), np.int64), gold.trees.heads
+    assert heads is not None
+    tags = np.array(gold.trees.tag_of_each() or [""] * heads.size)
+    rows = phrases_and_subtrees(parses.trees, heads, tags == PUNCTUATION)
+    unknown = np.bincount(np.repeat(np.arange(len(gold)), gold.n_words), heads < -1, len(gold)) > 0
+    rows[(parses.status == SKIPPED) | unknown] = 0
+    f1 = np.full(len(gold), np.nan)
+    names = ("headed", "phrases", "found", "subtrees")
+    scored = int((rows[:, 1:].sum(axis=1) > 0).sum())
+    counts = replace(
+        _sum_counts(parses, none, none, none, f1),
+        scored=scored,
+        **dict(zip(names, rows.sum(axis=0).tolist(), strict=True)),
+    )
+    return Scored(
+        *(parses.sentence, parses.n_words, parses.status, none, none, none, f1, counts, None),
+        headed=rows,
     )
 
 
@@ -219,6 +249,8 @@ def upper_bound(
     """
     if max_words is not None:
         gold = gold.take(np.flatnonzero(gold.n_words <= max_words))
+    if gold.trees.heads is not None:
+        return Counts(sentences=len(gold))
     spans = gold_spans(gold)
     if (crossing := first_crossing(spans)) >= 0:
         raise AttreeError(

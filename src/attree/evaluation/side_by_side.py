@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.status import SKIPPED
 from attree.base.tables import Table, number, show
-from attree.evaluation import METRICS
+from attree.evaluation import HEADED, METRICS
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score, upper_bound
 from attree.evaluation.significance import corpus_f1_parts, interval, paired_bootstraps
 from attree.treebank.check import MOST_SENTENCES
+from attree.treebank.formats import resolve, together
 from attree.treebank.given import Treebank, is_table
 from attree.treebank.labels import UNIVERSAL, tables
 from attree.treebank.pairing import as_parses, paired
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 #: The baselines shown beside every parser.
 BASELINES = ("right_branching", "left_branching", "balanced")
-#: score with intervals and p values → its heading in tables
-TESTED = {name: METRICS[name].heading for name in ("corpus_f1", "labelled_f1")}
+#: scores with intervals and p values, against constituency trees
+_TESTED = ("corpus_f1", "labelled_f1")
 RESAMPLES = 2000
 _PLAIN = ("corpus_f1_no_root", "sentence_f1")
 #: A note names a system if more than this share of its spans has labels that no gold tree has.
@@ -70,14 +71,25 @@ class Gold:
     def read(cls, paths: Sequence[Path], settings: SplitSettings) -> Gold:
         """Read treebanks or sentence tables, each a file, a pattern or a folder.
 
+        Dependency trees are read with the heads of words, which phrases are compared with.
+
         Raises:
-            AttreeError: see :meth:`attree.treebank.given.Treebank.read_all`.
+            AttreeError: see :meth:`attree.treebank.given.Treebank.read_all`; or only some of the
+                files are dependency trees.
         """
-        treebank = Treebank.read_all(paths, settings)
+        groups = [files for path in paths for files in together(path, settings.format)]
+        derived = {resolve(settings, files).format == "conllu" for files in groups}
+        if len(derived) > 1:
+            problem = "dependency trees and constituency trees cannot be scored together"
+            raise AttreeError("mixed-trees", problem, file=paths[0], fix="score them apart")
+        if True in derived:
+            settings = replace(settings, dependencies="half")
+        treebank = Treebank.read_all(paths, settings, half=True in derived)
         gold = cls.of_table(treebank.table, treebank.punctuation, treebank.refused)
         if treebank.punctuation == "keep" or any(map(is_table, paths)):
             return gold
-        whole = Treebank.read_all(paths, replace(settings, punctuation="keep"))
+        kept = replace(settings, punctuation="keep")
+        whole = Treebank.read_all(paths, kept, half=True in derived)
         return replace(gold, whole=whole.table["words"].to_pylist())
 
     @classmethod
@@ -212,6 +224,10 @@ class Evaluation:
     ) -> None:
         self.gold, self.systems, self._max_words = gold, systems, max_words
         self._notes = notes
+        self._headed = gold.parses.trees.heads is not None
+        #: scores with intervals and p values, and those without
+        self._tested = tuple(HEADED) if self._headed else _TESTED
+        self._plain = () if self._headed else _PLAIN
         self.rows = [self._row(system) for system in systems]
 
     @property
@@ -254,44 +270,58 @@ class Evaluation:
         lost = gold.take(np.flatnonzero(np.isin(gold.sentence, missing)))
         # scoring gold trees against themselves counts their spans and brackets
         lost_counts = score(lost, lost).counts
-        whole = counts + Counts(gold=lost_counts.gold, labelled_gold=lost_counts.labelled_gold)
+        names = ("gold", "labelled_gold", "subtrees")
+        whole = counts + Counts(**{name: getattr(lost_counts, name) for name in names})
         shown = [
-            name for name in TESTED if getattr(counts, name) is not None or name == "corpus_f1"
+            name
+            for name in self._tested
+            if getattr(counts, name) is not None or name == "corpus_f1"
         ]
         return {name: getattr(whole, name) for name in shown}
 
     def baselines(self) -> Iterator[SystemScores]:
-        """Yield the baselines and the binary ceiling."""
+        """Yield the baselines, and the binary ceiling of F1."""
         for name in BASELINES:
             scored = self._score(fixed_parses(name, self.gold.parses))
             yield SystemScores(name.replace("_", " "), [scored.counts])
+        if self._headed:
+            return
         ceiling = upper_bound(self.gold.parses, max_words=self._max_words)
         yield SystemScores("binary ceiling", [ceiling])
 
     def tables(self) -> list[Table]:
         """Return the tables to print: scores, and if there are several systems, every pair."""
         rows = [*self.rows, *self.baselines()]
-        shown = [name for name in TESTED if any(row.mean(name) is not None for row in self.rows)]
+        shown = [n for n in self._tested if any(row.mean(n) is not None for row in self.rows)]
         with_interval = any(row.intervals for row in self.rows)
         with_missing = any(row.missing for row in self.rows)
         columns: list[tuple[str, list[str]]] = [("", [row.name for row in rows])]
-        for name in (*shown, *_PLAIN):
+        for name in (*shown, *self._plain):
             columns.append((METRICS[name].heading, [number(row.mean(name)) for row in rows]))
-            if with_interval and name in TESTED:
+            if with_interval and name in self._tested:
                 limits = (row.intervals.get(name) for row in rows)
                 columns.append(("95 %", ["–" if x is None else _range(*x, "–") for x in limits]))
-            if with_missing and name in TESTED:
+            if with_missing and name in self._tested:
                 wrong = [number(row.wrong.get(name, row.mean(name))) for row in rows]
                 columns.append(("missing wrong", wrong))
         headings, cells = zip(*columns, strict=True)
         note = " ".join(self._remarks(shown, with_interval))
-        main = Table("F1", headings, list(map(list, zip(*cells, strict=True))), note)
+        title = "Phrases and dependencies" if self._headed else "F1"
+        main = Table(title, headings, list(map(list, zip(*cells, strict=True))), note)
         return [main, *self._pairs()]
 
     def _remarks(self, shown: Sequence[str], with_interval: bool) -> Iterator[str]:
         policy, scored = self.gold.punctuation, self.rows[0].runs[0].sentences
         yield f"{scored:,} sentences; punctuation: {policy}."
-        yield "F1 is of unlabelled spans of two words and more, unless it is called labelled."
+        if self._headed:
+            yield (
+                "Headed precision: share of the phrases that have exactly one word whose head lies "
+                "outside. Recall of subtrees: share of the words with all their dependents, if "
+                "these are a span, that are phrases. Both without punctuation at the edges, "
+                "one-word phrases and the whole sentence."
+            )
+        else:
+            yield "F1 is of unlabelled spans of two words and more, unless it is called labelled."
         if "labelled_f1" in shown:
             quoted = f"'{policy}'" if " " in policy else policy
             yield (
@@ -326,15 +356,16 @@ class Evaluation:
     def _pairs(self) -> list[Table]:
         """Compare every two systems by paired bootstrap on the sentences that both parsed."""
         pair_tables = []
-        for metric, heading in TESTED.items():
+        for metric in self._tested:
             lines = [
-                [first.name, second.name, *_compare_pair(first.parts[metric], second.parts[metric])]
+                [first.name, second.name, *_compare_pair(first, second, metric)]
                 for first, second in itertools.combinations(self.rows, 2)
                 if first.trees == second.trees and metric in first.parts and metric in second.parts
             ]
             if lines:
                 headings = ["first", "second", "difference", "95 %", "p"]
-                pair_tables.append(Table(f"{heading}: every two", headings, lines, names=2))
+                title = f"{METRICS[metric].heading}: every two"
+                pair_tables.append(Table(title, headings, lines, names=2))
         note = (
             f"First minus second, on the sentences that both have; paired bootstrap, {RESAMPLES:,} "
             "resamples, two-sided p."
@@ -358,16 +389,24 @@ class Evaluation:
                 )
 
     def worst(self, count: int) -> Iterator[str]:
-        """Yield drawings of the first system's worst trees by sentence F1, each beside gold."""
+        """Yield drawings of the first system's worst trees by sentence F1, each beside gold.
+
+        Against dependency trees, those with most phrases and subtrees that are wrong.
+        """
         system, scored = self.systems[0], self.rows[0].scored
         assert scored is not None
-        order = np.argsort(scored.sentence_f1, kind="stable")
-        for position in order[~np.isnan(scored.sentence_f1[order])][:count]:
+        good, what = 100 * scored.sentence_f1, "sentence F1"
+        drawn = {"gold": self.gold.parses, "predicted": system.runs[0]}
+        if scored.headed is not None:
+            good, what = (scored.headed @ [1, -1, 1, -1]).astype(float), "right less all"
+            del drawn["gold"]
+        order = np.argsort(good, kind="stable")
+        for position in order[~np.isnan(good[order])][:count]:
             row = int(scored.sentence[position])
             sentence = self.gold.sentences[row]
             where = system.where.get(row, f"{sentence.file}:{sentence.line}")
-            yield f"{where}: sentence F1 {100 * scored.sentence_f1[position]:.2f}"
-            for title, parses in (("gold", self.gold.parses), ("predicted", system.runs[0])):
+            yield f"{where}: {what} {good[position]:.2f}"
+            for title, parses in drawn.items():
                 yield f"{title}:\n{parses.trees.of(row, sentence.words)}"
 
     def figures(self) -> list[dict[str, Any]]:
@@ -377,7 +416,7 @@ class Evaluation:
                 "name": row.name,
                 "sentences": row.runs[0].sentences,
                 "punctuation": self.gold.punctuation,
-                **{name: row.mean(name) for name in (*TESTED, *_PLAIN)},
+                **{name: row.mean(name) for name in (*self._tested, *self._plain)},
                 "intervals": {name: list(limits) for name, limits in row.intervals.items()},
             }
             for row in self.rows
@@ -395,16 +434,22 @@ class Evaluation:
 
 def _parts(scored: Scored) -> dict[str, NDArray[np.float64]]:
     """Return metric → float64 (sentences, 2), numerators and denominators."""
+    if (headed := scored.headed) is not None:
+        return {n: headed[:, 2 * i : 2 * i + 2].astype(float) for i, n in enumerate(HEADED)}
     spans = np.stack([scored.matched, scored.gold, scored.predicted], axis=1)
     counts = {"corpus_f1": spans, "labelled_f1": scored.labelled}
     return {n: corpus_f1_parts(x) for n, x in counts.items() if x is not None and x.any()}
 
 
-def _compare_pair(first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple[str, str, str]:
-    shared = (first[:, 1] > 0) & (second[:, 1] > 0)
-    if not shared.any():
+def _compare_pair(first: SystemScores, second: SystemScores, metric: str) -> tuple[str, str, str]:
+    parts = np.stack([first.parts[metric], second.parts[metric]])
+    shared = (parts[:, :, 1] > 0).all(axis=0)
+    if metric in HEADED:  # a tree without a phrase is one all the same
+        trees = [row.scored.status != SKIPPED for row in (first, second) if row.scored is not None]
+        shared = np.all(trees, axis=0)
+    if not (parts[:, shared, 1].sum(axis=1) > 0).all():
         return "–", "–", "–"
-    result = paired_bootstraps(np.stack([first[shared], second[shared]]), resamples=RESAMPLES)[0, 1]
+    result = paired_bootstraps(parts[:, shared], resamples=RESAMPLES)[0, 1]
     p = "<.001" if result.p < 0.001 else f"{result.p:.3f}"
     return f"{result.difference:+.2f}", _range(result.low, result.high, " to "), p
 

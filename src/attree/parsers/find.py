@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -82,6 +82,7 @@ class TrainedFolder:
         language: language code of the trees it was trained on; empty if unknown.
         punctuation: punctuation policy of these trees; empty if unknown.
         has_distribution: whether its trees have marginals.
+        languages: how well it reads some (see :mod:`attree.parsers.reading`).
     """
 
     encoder: ResolvedEncoder
@@ -90,6 +91,7 @@ class TrainedFolder:
     language: str = ""
     punctuation: str = ""
     has_distribution: bool = False
+    languages: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def describe(self) -> dict[str, Any]:
         """Return what its trees depend on, as JSON."""
@@ -250,6 +252,7 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
         digest([description.raw["recipe"], hashed]),
         language=description.language,
         punctuation=description.about.table.punctuation or "",
+        languages=description.raw["about"].get("languages", {}),
         has_distribution=description.recipe.has_distribution,
     )
 

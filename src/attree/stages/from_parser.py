@@ -17,7 +17,6 @@ from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     HALF,
     HALF_KNOWN,
-    SENTENCES_SCHEMA,
     WORDS_SHOWN,
     read_table,
 )
@@ -49,7 +48,7 @@ def write_parses(
 
     Args:
         model: the parser.
-        sentences: a SENTENCES table.
+        sentences: a SENTENCES table, or one of half-known trees.
         output: the PARSES table to write.
         associations: the ASSOCIATIONS table to write beside it, if any.
         too_long: ``right_branching``, ``skip`` or ``error``.
@@ -61,7 +60,7 @@ def write_parses(
     """
     check_name(too_long, POLICIES, f"unknown policy for too long sentences: {too_long}")
     trained = model.trained
-    table, metadata = read_table(sentences, schema=HALF_KNOWN if keep_known else SENTENCES_SCHEMA)
+    table, metadata = read_table(sentences, schema=HALF_KNOWN)
     words = table.column("words").to_pylist()
     constraints = list(_read_constraints(table)) if keep_known else []
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)

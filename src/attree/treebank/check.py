@@ -137,16 +137,16 @@ def refuse(seen: Inspector) -> None:
             were emptied, or more than `MOST_WORDS` of the words were removed.
     """
     counts, settings, file = seen.counts, seen.settings, seen.files[0]
-    first = "".join(
-        f" (line {item.line}: {_problem(item)})" for item in (seen.lost or seen.rejected)[:1]
-    )
+    rejected = (seen.lost or seen.rejected)[:1]
+    first = "".join(f" (line {item.line}: {_problem(item)})" for item in rejected)
     setting = _most_common(item.setting for item in seen.lost or seen.unread)
     if seen.other_format:
         setting = f"format: {seen.other_format}"
     if counts.read == 0:
         problem = f"no sentence could be read ({totals(counts)}){first}"
         fix = f"set {setting}" if setting else "check format, encoding and punctuation"
-        raise AttreeError("no-sentences", problem, file=file, fix=fix)
+        where, line = next(((item.file, item.line) for item in rejected), (str(file), None))
+        raise AttreeError("no-sentences", problem, file=where, line=line, fix=fix)
     if counts.lost > max(MOST_SENTENCES, settings.accept_loss):
         failed = counts.failed + counts.emptied
         problem = f"{failed:,} of {counts.total:,} sentences were lost{first}"

@@ -61,7 +61,7 @@ class Treebank:
             check.refuse(seen)
         except AttreeError as error:
             fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
-            raise error.replace(file=path, fix=fix) from None
+            raise error.replace(file=error.file or path, fix=fix) from None
         table = builder.tables()[0]
         if HALF.name in table.schema.names and not half:
             problem = "only some brackets of these trees are known"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from attree.base.provenance import provenance
 from attree.base.schemas import (
+    HEADS,
     LABELLED_PARSES,
     LABELS,
     PARSES_SCHEMA,
@@ -166,6 +167,11 @@ def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
             encoded = pc.dictionary_encode(_flat(table, column))
             codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
             named |= {column: codes, names: tuple(encoded.dictionary.to_pylist())}
+    if HEADS.name in table.schema.names:
+        known = pc.list_value_length(table[HEADS.name]).to_numpy() > 0
+        heads = np.full(n_words.sum(), -2, np.int32)
+        heads[np.repeat(known, n_words)] = _flat(table, HEADS.name).to_numpy(zero_copy_only=False)
+        named["heads"] = heads if known.any() else None
     lengths = pc.list_value_length(table["starts"]).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     other = "ends" if "ends" in table.schema.names else "lengths"

@@ -21,6 +21,8 @@ Spans = NDArray[np.int32]
 #: Attributes of :class:`Trees` that have a value for each span, and those that may be None.
 _ALWAYS, _NUMBERS = ("starts", "ends"), ("scores", "marginals")
 _OF_SPANS = (*_ALWAYS, "labels", *_NUMBERS)
+#: Attributes that have a value for each word, or are None.
+_OF_WORDS = ("tags", "heads")
 
 
 def binary_offsets(n_words: ArrayLike) -> NDArray[np.int64]:
@@ -49,6 +51,8 @@ class Trees:
             over trees, NaN in trees that it did not make; None where it has no distribution.
         tags: int32 (words,), codes into ``tag_names`` for the words of all trees, or None.
         tag_names: what the codes mean.
+        heads: int32 (words,), of gold trees made of dependencies, the head of each word in its
+            sentence, -1 for a root, -2 where it is not known; else None.
     """
 
     n_words: NDArray[np.int64]
@@ -61,13 +65,14 @@ class Trees:
     marginals: NDArray[np.float64] | None = None
     tags: NDArray[np.int32] | None = None
     tag_names: tuple[str, ...] = ()
+    heads: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         """Freeze the arrays, and check that their sizes agree."""
         n_spans = self.starts.size
         if self.offsets.size != self.n_words.size + 1 or self.offsets[-1] != n_spans:
             raise ValueError(f"offsets of {self.n_words.size} trees end at {n_spans} spans")
-        for name in ("n_words", "offsets", *_OF_SPANS, "tags"):
+        for name in ("n_words", "offsets", *_OF_SPANS, *_OF_WORDS):
             values = getattr(self, name)
             if values is None:
                 continue
@@ -76,8 +81,8 @@ class Trees:
             object.__setattr__(self, name, frozen)
             if name in _OF_SPANS and frozen.size != n_spans:
                 raise ValueError(f"{n_spans} spans need as many {name}")
-        if self.tags is not None and self.tags.size != self.n_words.sum():
-            raise ValueError(f"{self.n_words.sum()} words need as many tags")
+            if name in _OF_WORDS and frozen.size != self.n_words.sum():
+                raise ValueError(f"{self.n_words.sum()} words need as many {name}")
 
     @classmethod
     def binary(cls, n_words: ArrayLike, starts: Spans, ends: Spans, **more: Any) -> Trees:
@@ -180,8 +185,10 @@ class Trees:
         """Return the trees at ``rows``, in that order."""
         rows = np.asarray(rows, dtype=np.int64)
         offsets, spans = _runs(self.offsets, rows)
-        tags = None if self.tags is None else self.tags[_runs(self.word_offsets, rows)[1]]
-        return self._of_spans(spans, n_words=self.n_words[rows], offsets=offsets, tags=tags)
+        words = _runs(self.word_offsets, rows)[1]
+        each = {name: getattr(self, name) for name in _OF_WORDS}
+        more = {name: None if values is None else values[words] for name, values in each.items()}
+        return self._of_spans(spans, n_words=self.n_words[rows], offsets=offsets, **more)
 
     def keep(self, spans: NDArray[np.bool_]) -> Trees:
         """Return the same trees with only some of their spans: (spans,) bool."""

@@ -17,6 +17,7 @@ from attree.base.files import read_json
 from attree.base.provenance import versions
 from attree.base.schemas import WORDS_SHOWN, read_table
 from attree.base.tables import Table, number, saved_tables
+from attree.parsers.reading import BADLY
 from attree.plan.paths import SENTENCE_SCORES
 from attree.reports.figures import COMPUTED, axis_of
 from attree.reports.page import charts, reading, scores
@@ -53,6 +54,11 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     if not parsers:
         fix = "run `snakemake` first"
         raise AttreeError("no-scores", "this folder has no scores yet", file=results, fix=fix)
+    notes += [
+        f"{row.heading} reads {row.language} badly: headed precision {figure:.0f} (English has 91)."
+        for row in parsers
+        if (figure := row.values.get("headed_precision") or BADLY) < BADLY
+    ]
     headings = {row.parser: row.heading for row in rows}
     return {
         "sentences": scores.sentences(run, rows),

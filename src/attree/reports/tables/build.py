@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.files import described, read_described
-from attree.base.schemas import SCORES_SCHEMA, SENTENCES_SCHEMA, read_table
+from attree.base.schemas import HALF_KNOWN, SCORES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
-from attree.evaluation import HEADINGS, LABELLED, METRICS
+from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.counts import NO_SPAN, Confusion, Counts, confusion_of
 from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstraps
 
@@ -133,6 +133,12 @@ def every_difference(
 
 #: The note below a table of label recall.
 RECALL = "Share of the gold constituents with this label that were found, in percent."
+_HEADED_NOTE = {
+    "headed_precision": "Share of the phrases with exactly one word whose head lies outside. "
+    "Trained on: how many of these sentences; none: a treebank that was never seen.",
+    "subtree_recall": "Share of the words with all their dependents, if these are a span, that "
+    "are phrases.",
+}
 #: Number of labels with a row and a column of their own in a table of confused labels.
 SHOWN = 12
 
@@ -287,6 +293,8 @@ class ScoreRow:
         """Return the row as a flat record, with columns for label recalls and published figures."""
         row = {name: getattr(self, name) for name in ("language", "split", "encoder", "parser")}
         row |= self.values
+        if self.values.get("headed_precision") is not None:
+            row["seen"] = self.seen
         row |= {name: getattr(self, name) for name in _PROTOCOL}
         row |= {f"treebank_{name}": count for name, count in self.treebank.items()}
         for metric, (low, high) in self.intervals.items():
@@ -374,7 +382,7 @@ def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path) -> 
 def _row(summary: Mapping[str, Any], published: Published, path: Path, resample: bool) -> ScoreRow:
     _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *HEADINGS), path)
     fields = described(summary, _Summary, file=path, **_FORM)
-    values = {metric: summary.get(metric) for metric in (*HEADINGS, *LABELLED)}
+    values = {metric: summary.get(metric) for metric in (*HEADINGS, *LABELLED, *HEADED)}
     language, protocol, counts = fields.language or "", fields.protocol, fields.protocol.sentences
     key = (fields.parser.lower(), language.lower())
     scores = path.with_suffix(".parquet")  # written by `attree score` too
@@ -393,7 +401,9 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path, resample:
         selection=protocol.selection or "",
         seen=fields.provenance.parses.settings.overlap,
         treebank=protocol.treebank or {},
-        intervals=intervals(SentenceCounts.read(scores)) if resample and scores.is_file() else {},
+        intervals=intervals(SentenceCounts.read(scores))
+        if resample and scores.is_file() and summary["corpus_f1"] is not None
+        else {},
         label_recall=fields.label_recall,
         deviation=fields.std,
         highest=fields.max,
@@ -406,11 +416,15 @@ def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
     """Build a table for each metric, with a row per language and a column per parser or baseline.
 
     Constituency treebanks and dependency-derived brackets never share a table. The article's
-    figures have columns of their own beside the computed ones.
+    figures have columns of their own beside the computed ones. Where heads of words are known,
+    phrases are compared with these instead.
     """
-    tables = []
-    for kind in dict.fromkeys(["constituency", *(row.derived for row in rows)]):
-        alike = [row for row in rows if row.derived == kind]
+    with_heads = {row.test for row in rows if row.values.get("headed_precision") is not None}
+    headed = [row for row in rows if row.test in with_heads and row.parser != "upper_bound"]
+    tables = [_across(headed, metric, title) for metric in HEADED if headed]
+    others = [row for row in rows if row.test not in with_heads]
+    for kind in dict.fromkeys(["constituency", *(row.derived for row in others)]):
+        alike = [row for row in others if row.derived == kind]
         heading = title if kind == "constituency" else f"{title}, {kind}-derived brackets"
         tables += [
             _across(alike, metric, heading) for metric in ("corpus_f1", "sentence_f1") if alike
@@ -422,20 +436,24 @@ def _across(rows: Sequence[ScoreRow], metric: str, title: str) -> Table:
     columns = list(dict.fromkeys(heading_of(row, rows) for row in rows))
     columns.sort(key=lambda heading: heading in BASELINES.values())
     published = {heading_of(row, rows) for row in rows if metric in row.published}
-    headings = ["language", "sentences"]
+    headings = ["language", "sentences", *(["trained on"] if metric in HEADED else [])]
     for column in columns:
         headings += [column, f"{column} (article)"] if column in published else [column]
     lines = []
     for same_test in by_test(rows).values():
         first, cells = same_test[0], {heading_of(row, rows): row for row in same_test}
         line = [f"{_name(first)}{' *' if first.lost else ''}", f"{first.scored:,}"]
+        if metric in HEADED:
+            seen = max(row.seen for row in same_test)
+            line.append(f"{seen:,}" if seen else "none")
         for column in columns:
             row = cells.get(column)
             line.append(number(row.values[metric] if row else None))
             if column in published:
                 line.append(number(row.published.get(metric) if row else None))
         lines.append(line)
-    return Table(f"{title}: {HEADINGS[metric]}", headings, lines, _note(rows))
+    note = _HEADED_NOTE[metric] if metric in HEADED else _note(rows)
+    return Table(f"{title}: {METRICS[metric].heading}", headings, lines, note)
 
 
 def _name(row: ScoreRow) -> str:
@@ -447,8 +465,12 @@ def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]
     tables = []
     for test, tested in by_test(rows).items():
         title = ", ".join(test)
-        labelled = [m for m in LABELLED if any(row.values[m] is not None for row in tested)]
-        shown = HEADINGS | {metric: LABELLED[metric] for metric in labelled}
+        others = LABELLED | HEADED
+        shown = HEADINGS | {
+            metric: heading
+            for metric, heading in others.items()
+            if any(row.values.get(metric) is not None for row in tested)
+        }
         lines = [((row.heading, row.encoder), row.values) for row in tested]
         tables.append(scores_table(title, ("parser", "encoder"), shown, lines, _note(tested)))
         counts = {label: entry["count"] for label, entry in tested[0].label_recall.items()}
@@ -512,7 +534,7 @@ def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any
     """Return a record per split: sentences read and rejected, words, and the published count."""
     records = []
     for path in paths:
-        table, facts = read_table(path, schema=SENTENCES_SCHEMA)
+        table, facts = read_table(path, schema=HALF_KNOWN)
         lengths = pc.list_value_length(table["words"])
         counted = published.get((facts["split"].lower(), facts["language"].lower(), "sentences"))
         records.append(
