@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from attree.annotate.draft import CORRECTIONS, Draft, checked_label, tree_of
 from attree.base.errors import AttreeError
 from attree.treebank.brackets import read_spmrl
-from attree.treebank.sentence import SplitSettings
+from attree.treebank.sentence import Sentence, SplitSettings
+from attree.trees.chains import joined, parted
 from attree.trees.tree import Tree
 from tests.refusals import refused
 
@@ -74,6 +75,23 @@ def test_a_chain_is_a_node_for_each_label() -> None:
     assert draft.constraints().required == ((0, 7, "S"), (0, 7, "VP"), (1, 2, "NP"))
     labelled = Tree(WORDS, ((0, 7), (0, 7), (2, 4)), labels=("S", "VP", "X"))
     assert [node.label for node in Draft(7).nodes(labelled)] == ["S+VP", ""]
+
+
+@given(st.lists(st.text("NP+%2B5-", min_size=1), min_size=1, max_size=4))
+def test_a_label_with_a_plus_in_it_stays_one_label(labels: list[str]) -> None:
+    assert parted(joined(labels)) == labels
+    spans = ((0, 2, "S"), *((0, 1, label) for label in labels))
+    draft = Draft.of(Sentence(("a", "b"), ("A", "B"), spans, "f", 1))
+    assert draft.constraints().required == (*spans[1:], (0, 2, "S"))
+    shown = draft.nodes(Tree(("a", "b"), ((0, 2),)))
+    tree = tree_of(("a", "b"), shown, ("A", "B"))
+    assert (
+        tuple((*span, label) for span, label in zip(tree.spans, tree.labels, strict=True)) == spans
+    )
+    assert draft.label((0, 2), "NP%2BPP+S").constraints().required[-2:] == (
+        (0, 2, "NP+PP"),
+        (0, 2, "S"),
+    )
 
 
 @pytest.mark.parametrize("action", ["break", "dissolve", "move"])

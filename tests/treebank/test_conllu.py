@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.treebank.conllu import read
+from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
 
@@ -124,3 +126,33 @@ def test_every_small_tree(n: int) -> None:
 def test_any_text_is_read_or_rejected(text: str) -> None:
     for item in ud(text):
         assert 1 <= item.line <= text.count("\n") + 1
+
+
+COLUMNS = """#begin document (a); part 000
+a 0 0 In IN (TOP(S(PP* - - - - * -
+a 0 1 the DT (NP* - - - - * -
+a 0 2 -LRB- -LRB- *)) - - - - * -
+a 0 3 ran VBD (VP*) - - - - * -
+a 0 4 . . *)) - - - - * -
+
+a 0 0 [WORD] NN (TOP(S*)) - - - - * -
+
+a 0 0 x NN (TOP(S* - - - - * -
+a 0 1 y NN - - - - - * -
+
+#end document
+"""
+
+
+@pytest.mark.parametrize("name", ["a.v4_gold_conll", "a.conll"])
+def test_columns_of_conll_2012(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(COLUMNS)
+    how = resolve(SplitSettings(), [tmp_path / name])
+    assert how.format == "conll2012"
+    good, skeleton, broken = read_files([tmp_path / name], how)
+    assert isinstance(good, Sentence)
+    assert (good.words, good.line) == (("In", "the", "(", "ran", "."), 2)
+    assert good.tags == ("IN", "DT", "-LRB-", "VBD", ".")
+    assert good.spans == ((0, 5, "S"), (0, 3, "PP"), (1, 3, "NP"), (3, 4, "VP"))
+    assert isinstance(skeleton, Rejected) and "not filled in" in skeleton.reason
+    assert isinstance(broken, Rejected) and broken.line == 11

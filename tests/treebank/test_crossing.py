@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.treebank import brackets, conllu, discbracket, export, tigerxml
+from attree.treebank import alpino, brackets, conllu, discbracket, export, tigerxml
 from attree.treebank.crossing import Graph, attach_to_neighbours, continuous, graph_of, spans
 from attree.treebank.formats import FORMATS, read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
@@ -209,6 +209,57 @@ TIGER = """<?xml version="1.0"?>
 def test_tiger_xml() -> None:
     first, second = tigerxml.graphs(TIGER, "f", SplitSettings())
     assert (first.words, first.line, second.line) == (["<a b"], 3, 5)
+
+
+#: A phrase that is torn in two, one that stands twice, and a mark at the root.
+ALPINO = """<?xml version="1.0" encoding="UTF-8"?>
+<alpino_ds><node begin="0" cat="top" end="6" rel="top"><node cat="smain" rel="--">
+<node begin="0" end="1" index="1" pt="vnw" rel="su" word="Wat"/>
+<node begin="1" end="2" pt="ww" rel="hd" word="heeft"/><node cat="ppart" rel="vc">
+<node index="1" rel="obj1"/><node cat="np" rel="obj1">
+<node begin="2" pos="det" rel="det" word="de"/>
+<node begin="4" pt="n" rel="hd" word="man"/></node><node begin="3" pt="ww" rel="hd" word="gezien"/>
+</node></node><node begin="5" pt="let" rel="--" word="?"/></node>
+<sentence sentid="x.1"/></alpino_ds>
+"""
+#: Alpino: what is replaced, and the problem.
+BAD_ALPINO = [
+    ('begin="4"', "", "the word 'man' has no number as begin"),
+    ('begin="4"', 'begin="3"', "'man' and 'gezien' stand in one place"),
+    ('word="man"', 'word=""', "a node has no word"),
+    ('<node begin="0" cat="top"', '<node begin="0" pt="n" word="x" cat="top"', "in one place"),
+]
+
+
+def test_alpino() -> None:
+    (graph,) = alpino.graphs(ALPINO, "f", SplitSettings())
+    assert (graph.line, graph.name) == (2, "x.1")
+    assert graph.words == ["Wat", "heeft", "de", "gezien", "man", "?"]
+    assert graph.tags == ["vnw", "ww", "det", "ww", "n", "let"]
+    assert graph.functions == ["su", "hd", "det", "hd", "hd", "", "", "", "vc", "obj1"]
+    places = [tuple(words) for words in graph.yields()[6:]]
+    assert dict(zip(graph.labels, places, strict=True)) == {
+        "top": (0, 1, 2, 3, 4, 5), "smain": (0, 1, 2, 3, 4), "ppart": (2, 3, 4), "np": (2, 4),
+    }  # fmt: skip
+    sentence = continuous(graph, SplitSettings())
+    assert sentence.spans == ((0, 6, "top"), (0, 5, "smain"), (2, 5, "ppart"), (4, 5, "np"))
+
+
+@pytest.mark.parametrize(("old", "new", "problem"), BAD_ALPINO)
+def test_a_bad_sentence_of_alpino_costs_no_other(old: str, new: str, problem: str) -> None:
+    one = ALPINO.partition("\n")[2]
+    text = f"<treebank>{one.replace(old, new)}{one}</treebank>"
+    bad, fine = alpino.graphs(text, "f", SplitSettings())
+    assert bad.reason.startswith("sentence x.1: ") and problem in bad.reason
+    assert (bad.line, fine.line, fine.problem()) == (1, 9, None)
+
+
+def test_xml_without_sentences_says_what_is_read(attree: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(ALPINO)
+    assert resolve(SplitSettings(), [tmp_path / "a.xml"]).format == "alpino"
+    (tmp_path / "b.xml").write_text("<?xml version='1.0'?>\n<html><p>x</p></html>\n")
+    done = attree("b.xml", "--check")
+    assert "whose root is <html>" in done.err and "Alpino" in done.out
 
 
 #: Export: what is replaced in a sentence, the line that is told, and the problem.

@@ -93,6 +93,8 @@ def load(path: Path, **settings: Any) -> tuple[SplitSettings, list[Sentence | Re
         ("a.psd", LETTERS, "utf-8", "penn-history",
          ["", "", "", "I wish to proffit ( $ ) orð ið , ---"]),
         ("a.mrg", LAYERS, "utf-8", "starlang", ["Kedi not yok oldu ."]),
+        ("a.parse", "(TOP (S (NP (-NONE- *PRO*)) (VP (VB Go) (NN /-)) (. /.)))", "utf-8",
+         "ontonotes", ["Go -"]),
         ("0001.train", LAYERS, "utf-8", "starlang", ["Kedi not yok oldu ."]),
         ("a.tbf", CESS, "iso8859-15", "cess", ["compró el grupo ( EDF ) ."]),
         ("a.mrg", CESS, "utf-8", "cess", ["compró el grupo ( EDF ) ."]),
@@ -180,6 +182,12 @@ def test_formats_of_one_split_must_agree(tmp_path: Path) -> None:
     with refused("several-formats") as caught:
         resolve(SplitSettings(), [tmp_path / "a.mrg", tmp_path / "b.export"])
     assert f"ptb ({tmp_path}/a.mrg), export ({tmp_path}/b.export)" in str(caught.value)
+
+
+def test_a_format_that_is_not_read_names_another(tmp_path: Path) -> None:
+    (tmp_path / "a.ad").write_text("#1 CF1-1\nA1\nSTA:fcl\n=H:n\tx\n")
+    with refused("format-not-read", "Bosque_CF_8.0.PennTreebank.ptb", file="a.ad"):
+        resolve(SplitSettings(), [tmp_path / "a.ad"])
 
 
 def test_two_formats_under_one_extension_are_both_read(attree: Any, tmp_path: Path) -> None:

@@ -59,7 +59,16 @@ def test_every_table_is_tested() -> None:
 
 @pytest.mark.parametrize(
     ("label", "name"),
-    [("NP-SBJ-1", "NP"), ("NP=2", "NP"), ("-X", "-X"), ("SUBJ+np", "np"), ("a+", "a+"), ("", "")],
+    [
+        ("NP-SBJ-1", "NP"),
+        ("NP=2", "NP"),
+        ("-X", "-X"),
+        ("SUBJ+np", "np"),
+        ("NP*SUBJ", "NP"),
+        ("*", "*"),
+        ("a+", "a+"),
+        ("", ""),
+    ],
 )
 def test_functions_are_cut(label: str, name: str) -> None:
     assert bare(label) == name

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from attree.base.errors import AttreeError
 from attree.treebank.sentence import Sentence
+from attree.trees.chains import CHAIN, joined, parted
 from attree.trees.constraints import MARKS, Constraints
 from attree.trees.tree import NO_LABEL, Tree
 
 Span = tuple[int, int]
-
-#: Joins the labels of a unary chain, upper first, as in ``S+VP``.
-CHAIN = "+"
 
 _LONGEST_LABEL = 80
 
@@ -39,7 +37,8 @@ class Draft:
 
     Attributes:
         n_words: number of words of the sentence.
-        fixed: fixed phrase → its label; an empty label is left to the parser.
+        fixed: fixed phrase → its label, or a chain's (see ``trees/chains.py``); an empty label is
+            left to the parser.
         broken: spans that are no phrases, which the parser must avoid.
         dissolved: spans that are not shown; their children belong to the phrase above.
         flat: fixed phrases whose children are only words and fixed phrases.
@@ -144,9 +143,7 @@ class Draft:
     def constraints(self) -> Constraints:
         """Return the constraints on the parser."""
         fixed = sorted(self.fixed.items())
-        required = tuple(
-            (*span, name or None) for span, label in fixed for name in label.split(CHAIN)
-        )
+        required = tuple((*span, name) for span, label in fixed for name in parted(label) or [None])
         return Constraints(required, tuple(sorted(self.broken)))
 
     def nodes(self, tree: Tree) -> list[ShownPhrase]:
@@ -193,7 +190,7 @@ def proposed(spans: Iterable[tuple[int, int, str]]) -> dict[Span, str]:
     chains: dict[Span, list[str]] = {}
     for start, end, label in spans:
         chains.setdefault((start, end), []).append("" if label == NO_LABEL else label)
-    return {span: CHAIN.join(filter(None, chain)) for span, chain in chains.items()}
+    return {span: joined(chain) for span, chain in chains.items()}
 
 
 def labelled_spans(tree: Tree) -> list[tuple[int, int, str]]:
@@ -204,7 +201,7 @@ def labelled_spans(tree: Tree) -> list[tuple[int, int, str]]:
 
 def tree_of(words: tuple[str, ...], nodes: Iterable[ShownPhrase], tags: Sequence[str] = ()) -> Tree:
     """Return the tree to save of the phrases shown: each label of a chain becomes a node."""
-    labelled = [(node, label or NO_LABEL) for node in nodes for label in node.label.split(CHAIN)]
+    labelled = [(node, label) for node in nodes for label in parted(node.label) or [NO_LABEL]]
     labels = tuple(label for _, label in labelled)
     spans = tuple((node.start, node.end) for node, _ in labelled)
     return Tree(words, spans, labels, tuple(tag or NO_LABEL for tag in tags) or None)
@@ -225,8 +222,12 @@ def checked_label(label: str) -> str:
             "label-characters", problem, fix="write it with letters, digits and signs such as - _ /"
         )
     if not all(label.split(CHAIN)) and label:
-        raise AttreeError("empty-label", "a label is missing beside +", fix="write a chain as S+VP")
-    if {"-NONE-", NO_LABEL, *MARKS} & set(label.split(CHAIN)):
+        raise AttreeError(
+            "empty-label",
+            "a label is missing beside +",
+            fix="write a chain as S+VP, and %2B for + in a label",
+        )
+    if {"-NONE-", NO_LABEL, *MARKS} & set(parted(label)):
         raise AttreeError(
             "label-reserved", f"{label} stands for no label in treebanks", fix="choose another"
         )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attree
 from attree.base.errors import AttreeError
 from attree.base.text import markdown
-from attree.training.gold import CHAIN, IN_LABEL
 from attree.training.recipes import RECIPES, FewShotRecipe
+from attree.trees.chains import parted
 
 if TYPE_CHECKING:
     from attree.training.parser import TrainedParser
@@ -193,7 +193,7 @@ def scored(result: dict[str, Any]) -> str:
 
 def _labels(parser: TrainedParser) -> list[str]:
     names = parser.shape.get("labels", {}).get("names", [])
-    return [name.replace(CHAIN, " over ").replace(IN_LABEL, CHAIN) for name in names if name]
+    return [" over ".join(parted(name)) for name in names if name]
 
 
 def _limits(record: dict[str, Any]) -> Iterator[str]:

@@ -17,14 +17,12 @@ from attree.base.errors import AttreeError
 from attree.base.registry import check_name
 from attree.training.recipes import WITH_LABELS, WITHOUT_LABELS
 from attree.treebank.binarise import FACTORS, binarise
+from attree.trees.chains import CHAIN, joined
 from attree.trees.constraints import AVOIDED, MARKS, Constraints, Span, crossing
 from attree.trees.tree import NO_LABEL
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-#: ``CHAIN`` joins the labels of a unary chain, upper first; ``IN_LABEL`` escapes it in a label.
-CHAIN, IN_LABEL = "+", "%2B"
 
 #: Table rows converted to Python objects at a time.
 _ROWS = 1000
@@ -167,10 +165,8 @@ def _join_chains(
     """Join the labels of equal spans, the upper node first."""
     chains: dict[tuple[int, int], list[str]] = {}
     for span, label in zip(spans, labels, strict=False):
-        chains.setdefault(span, []).append(label.replace(CHAIN, IN_LABEL))
-    return tuple(
-        (start, end, sys.intern(CHAIN.join(chain))) for (start, end), chain in chains.items()
-    )
+        chains.setdefault(span, []).append(label)
+    return tuple((*span, sys.intern(joined(chain))) for span, chain in chains.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from attree.base.compiled import kernel
 from attree.base.errors import NotFiniteError
 from attree.decoding.k_best import BestLabelled, Node, Ranked
-from attree.training.gold import CHAIN, IN_LABEL
 from attree.training.inside import log_partition, marginals
 from attree.training.scores import SpanScores
+from attree.trees.chains import joined, parted
 from attree.trees.constraints import CROSSED, Constraints, Span, crossing
 from attree.trees.trees import Trees
 
@@ -84,7 +84,7 @@ def labelled_trees(
         phrases: sentence, start, end and label number of each, in pre-order.
         limits: which labels constraints permit.
     """
-    chains = [_chain(name) for name in scores.label_names]
+    chains = [parted(name) for name in scores.label_names]
     fixed = {} if limits is None else limits.fixed
     n_words = scores.n_words.tolist()
     spans: list[list[Span]] = [[] for _ in n_words]
@@ -181,11 +181,6 @@ def label_gains(
     return gains
 
 
-def _chain(name: str) -> list[str]:
-    """Return the labels of a unary chain; no label for the empty name."""
-    return [label.replace(IN_LABEL, CHAIN) for label in name.split(CHAIN) if label]
-
-
 @lru_cache(maxsize=8)
 def _credit(
     names: tuple[str, ...], unlabelled: float
@@ -194,7 +189,7 @@ def _credit(
 
     Each label counts ``1 − unlabelled``, and a span with a label ``unlabelled``.
     """
-    chains = [Counter(_chain(name)) for name in names]
+    chains = [Counter(parted(name)) for name in names]
     shared = np.array([[(a & b).total() for b in chains] for a in chains], np.float64)
     size = np.array([chain.total() for chain in chains], np.float64)
     phrase = np.minimum(size, 1.0)
@@ -286,7 +281,7 @@ class Conditions:
             chain = [label for label in labels if label is not None]
             if chain:
                 fixed[span] = chain
-                name = CHAIN.join(label.replace(CHAIN, IN_LABEL) for label in chain)
+                name = joined(chain)
                 if name in names:
                     kind[span] = len(rows)
                     rows.append(np.arange(len(names)) == names.index(name))

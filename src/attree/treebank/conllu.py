@@ -213,6 +213,38 @@ def _stanza_tree(
     return dataclasses.replace(last, words=tuple(words) or last.words)
 
 
+def read_2012(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
+    """Yield the tree of every sentence of CoNLL-2012, of which each row has a part."""
+    for first, lines in _blocks(text):
+        numbered = [
+            (number, line.split())
+            for number, line in enumerate(lines, start=first)
+            if not line.startswith("#")
+        ]
+        if numbered:
+            read = partial(_parse_column, [row for _, row in numbered], file, numbered[0][0])
+            yield attempt(partial(read, settings), file, numbered[0][0])
+
+
+def _parse_column(
+    rows: list[list[str]], file: str, line: int, settings: SplitSettings
+) -> Sentence | Rejected:
+    """Read the words, tags and parts of a tree in columns 4, 5 and 6."""
+    for number, row in enumerate(rows, start=line):
+        if len(row) < 6 or row[5].count("*") != 1:
+            raise BadSentenceError("expected 6 columns and more, the last a part of a tree", number)
+        check_decoded(" ".join(row), settings.encoding, number)
+        if row[3] == "[WORD]":
+            problem = "the words are not filled in — make this file of OntoNotes' own"
+            raise BadSentenceError(problem, number)
+    words = [brackets.bracketed([row[3]], [row[4]], ()) for row in rows]
+    tree = "".join(
+        row[5].replace("(", " (").replace("*", f" {word}")
+        for row, word in zip(rows, words, strict=True)
+    )
+    return _stanza_tree(tree, [], file, line, settings)
+
+
 def write_stanza(graphs: Iterator[Graph]) -> Iterator[str]:
     """Yield a sentence in CoNLL-U for each tree; its heads and relations are ``_``."""
     for graph in graphs:
@@ -232,4 +264,14 @@ STANZA = Format(
     family="conllu",
     write=write_stanza,
     continuous=True,
+)
+
+#: The columns of CoNLL-2012: OntoNotes' trees beside their other layers.
+CONLL_2012 = Format(
+    read_2012,
+    (".gold_conll", ".v4_gold_conll", ".auto_conll", ".v4_auto_conll"),
+    punctuation="auto",
+    certain=has_line(r"#begin document "),
+    family="conllu",
+    labels="ptb",
 )

@@ -32,6 +32,7 @@ _SAMPLE = 70  # leaves at each position by which a dialect is recognised
 #: Words as the dialect writes them → as they are read.
 _ICELANDIC = {"<dash/>": "–", "<paren>": "-LRB-", "</paren>": "-RRB-", "<slash/>": "/"}
 _HISTORICAL = {"<paren>": "-LRB-", "</paren>": "-RRB-"}
+_SPOKEN = {f"/{mark}": mark for mark in ".,?!:;-"}
 _SPANISH = {"-Fpa-": "-LRB-", "-Fpt-": "-RRB-", "-Fca-": "[", "-Fct-": "]"}
 
 
@@ -186,6 +187,14 @@ CESS = _dialect(
     fallback="iso8859-15",
     certain=lambda text: _share(text, _CESS_LEAF) > 0.8,
     labels="cess",
+)
+#: OntoNotes: marks of punctuation are written ``/.`` to tell them from speakers' pauses.
+ONTONOTES = Format(
+    _rewriting(lambda word, more: f"{word} {more}".strip(), _SPOKEN),
+    (".parse",),
+    punctuation="auto",
+    family="brackets",
+    labels="ptb",
 )
 #: Starlang's Turkish translation of the Penn Treebank; ``*NONE*`` for a word without a translation.
 STARLANG = _dialect(

@@ -13,7 +13,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import check_regular, opened
 from attree.base.patterns import matching
 from attree.base.registry import check_name
-from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
+from attree.treebank import alpino, brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.crossing import Graph, continuous
 from attree.treebank.labels import relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
@@ -33,15 +33,18 @@ FORMATS = {
     "spmrl": brackets.SPMRL,
     "conllu": conllu.FORMAT,
     "stanza": conllu.STANZA,
+    "conll2012": conllu.CONLL_2012,
     "export": export.FORMAT,
     "discbracket": discbracket.FORMAT,
     "tigerxml": tigerxml.FORMAT,
+    "alpino": alpino.FORMAT,
     "icepahc": dialects.ICEPAHC,
     "penn-history": dialects.PENN_HISTORY,
     "greynir": dialects.GREYNIR,
     "floresta": dialects.FLORESTA,
     "cess": dialects.CESS,
     "starlang": dialects.STARLANG,
+    "ontonotes": dialects.ONTONOTES,
     "half": half.FORMAT,
     "parquet": Format(_read_table, (".parquet",), binary=True),
 }
@@ -177,6 +180,10 @@ def _common_format(files: Sequence[str | Path]) -> str:
         return name
     for file in files:
         check_regular(file, what="treebank file")
+        if Path(file).suffix.lower() == ".ad":
+            problem = "Floresta's .ad is not read"
+            fix = "give the same trees in brackets, Bosque_CF_8.0.PennTreebank.ptb of Linguateca"
+            raise AttreeError("format-not-read", problem, file=file, fix=fix)
     if None in formats or not formats:
         problem = "the format is not known from the files' extensions"
         fix = (

@@ -94,13 +94,13 @@ class LabelTable:
 
 
 def bare(label: str) -> str:
-    """Return a label without functions: ``NP-SBJ``, ``NP=2``, ``NP:x``, ``SUBJ+np``, ``NP#x``.
+    """Return a label without functions: ``NP-SBJ``, ``NP=2``, ``NP:x``, ``SUBJ+np``, ``NP*x``.
 
     The part before the last ``+`` is cut, then everything from the first other mark on, unless that
     is the first character.
     """
     label = label.rpartition("+")[2] or label
-    positions = (label.find(mark, 1) for mark in "-=:#")
+    positions = (label.find(mark, 1) for mark in "-=:#*")
     return label[: min((position for position in positions if position > 0), default=len(label))]
 
 

@@ -7,7 +7,7 @@ no entity is expanded or fetched.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
@@ -16,6 +16,7 @@ from attree.treebank.sentence import Format, Rejected, SplitSettings
 from attree.treebank.sources import BadSentenceError, undecoded
 
 _CHUNK = 1 << 16
+_FIX = "TIGER-XML and Alpino's XML are read; convert others to one of them, or to brackets"
 _UNHELD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -23,10 +24,10 @@ class _EntityError(Exception):
     """The document declares an entity."""
 
 
-_Attributes = dict[str, str]
+Attributes = dict[str, str]
 
 
-class _Handler:
+class Handler:
     """Gather sentences from expat's events."""
 
     def __init__(self, file: str) -> None:
@@ -34,24 +35,30 @@ class _Handler:
         self.done: list[Graph | Rejected] = []
         #: First line, name and elements of the sentence that is being read.
         self.line, self.name = 0, ""
-        self.elements: list[tuple[str, _Attributes]] = []
+        self.elements: list[tuple[str, Attributes]] = []
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.EntityDeclHandler = self.entity
         self.parser.ExternalEntityRefHandler = self.entity
+        self.root, self.found = "", 0  # the outermost element, and number of sentences
 
     def entity(self, *_: object) -> int:
+        """Refuse the document."""
         raise _EntityError
 
-    def start(self, tag: str, attributes: _Attributes) -> None:
+    def start(self, tag: str, attributes: Attributes) -> None:
+        """Begin an element."""
+        self.root = self.root or tag
         if tag == "s":
+            self.found += 1
             self.line, self.elements = self.parser.CurrentLineNumber, []
             self.name = attributes.get("id", f"line {self.line}")
         elif self.name:
             self.elements.append((tag, attributes))
 
     def end(self, tag: str) -> None:
+        """End an element: a sentence that ends is made a graph."""
         if tag != "s" or not self.name:
             return
         try:
@@ -62,14 +69,14 @@ class _Handler:
         self.name = ""
 
 
-def _graph(elements: list[tuple[str, _Attributes]], file: str, line: int, name: str) -> Graph:
+def _graph(elements: list[tuple[str, Attributes]], file: str, line: int, name: str) -> Graph:
     """Make a graph of the words, nodes and edges of one ``<s>``.
 
     Raises:
         BadSentenceError: they are no tree.
     """
-    words: dict[str, _Attributes] = {}
-    nodes: dict[str, _Attributes] = {}
+    words: dict[str, Attributes] = {}
+    nodes: dict[str, Attributes] = {}
     edges: dict[str, tuple[str, str]] = {}  # word or node → the node above it, function
     node = ""
     for tag, attributes in elements:
@@ -109,7 +116,14 @@ def _graph(elements: list[tuple[str, _Attributes]], file: str, line: int, name: 
 
 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
-    """Yield every ``<s>`` of ``text`` in order, each as a `Graph` or as `Rejected`.
+    """Yield every ``<s>`` of ``text`` in order, each as a `Graph` or as `Rejected`."""
+    return read_xml(text, file, settings, Handler)
+
+
+def read_xml(
+    text: str, file: str, settings: SplitSettings, make: Callable[[str], Handler]
+) -> Iterator[Graph | Rejected]:
+    """Yield every sentence that a handler of expat's events gathers.
 
     If the XML is broken or cut short, the sentences before are read, and the rest is one rejected
     sentence with its line.
@@ -117,7 +131,7 @@ def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Re
     if problem := undecoded(text, 0, len(text), settings.encoding or "utf-8"):
         yield Rejected(file, 1, problem[0], "failed", problem[1])
         return
-    handler = _Handler(file)
+    handler = make(file)
     for start in range(0, len(text) + 1, _CHUNK):
         rest: Rejected | None = None
         try:
@@ -135,6 +149,9 @@ def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Re
         if rest is not None:
             yield rest
             return
+    if not handler.found:
+        reason = f"no sentence is in this XML, whose root is <{handler.root}>"
+        yield Rejected(file, 1, f"{reason} — {_FIX}", "failed")
 
 
 def write(graphs: Iterator[Graph]) -> Iterator[str]:
@@ -176,6 +193,7 @@ def _quote(text: str) -> str:
 FORMAT = Format(
     graphs,
     (".xml", ".tiger"),
+    family="xml",
     certain=lambda text: re.match(r"\ufeff?\s*<(\?xml|corpus)\b", text) is not None,
     write=write,
 )
