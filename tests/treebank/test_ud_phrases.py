@@ -332,7 +332,7 @@ def test_final_punctuation_is_inside_where_that_is_asked_for() -> None:
     assert one.spans == ((0, 3, "TOP"), (0, 3, "S"), (0, 1, "NP"))
 
 
-SHORT = SplitSettings(format="conllu", dependencies="inner_short", labels="universal")
+SHORT = SplitSettings(format="conllu", dependencies="inner", labels="universal", short=True)
 
 
 def test_a_long_sentence_comes_again_as_its_main_clause():

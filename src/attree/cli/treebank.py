@@ -55,7 +55,7 @@ class TreeOptions(Asked):
     """Settings for reading trees; None stands for the default of the files' format.
 
     Attributes:
-        traces, drop_labels, functions, escapes, nonprojective: keys of ``language.yaml``.
+        traces, drop_labels, functions, escapes, nonprojective, short: keys of ``language.yaml``.
         dependencies: how dependency trees become constituency trees.
     """
 
@@ -65,6 +65,7 @@ class TreeOptions(Asked):
     escapes: Annotated[str | None, _of("escapes")] = None
     nonprojective: Annotated[str | None, _of("nonprojective")] = None
     dependencies: options.Dependencies | None = None
+    short: Annotated[bool | None, _of("short")] = None
 
 
 @dataclass(frozen=True, slots=True)

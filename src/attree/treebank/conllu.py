@@ -48,7 +48,7 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
         sentence = attempt(partial(_sentence, lines, first, file, settings), file, first)
         if sentence is not None:
             yield sentence
-        if isinstance(sentence, Sentence) and "short" in settings.dependencies:
+        if isinstance(sentence, Sentence) and settings.short:
             words = _words(lines, first, settings.encoding)
             short = None if words is None else shortened(words)
             if short is not None:

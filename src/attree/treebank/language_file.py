@@ -128,6 +128,7 @@ class Filters(Keys):
         max_words: longer sentences are skipped and counted
         part: sentences are dealt in turn to that many parts; the others are skipped
         first: sentences after this many are skipped and counted
+        short: true if sentences with a dependency tree come again, cut down to their main clause
     """
 
     max_words: Annotated[Count, Meta(title=_COUNT)] = OPTIONAL
@@ -137,6 +138,7 @@ class Filters(Keys):
         accepted_by(parts),
     ] = OPTIONAL
     first: Annotated[Count, Meta(title=_COUNT)] = OPTIONAL
+    short: bool = OPTIONAL
 
 
 class SplitKeys(Filters):

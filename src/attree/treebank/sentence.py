@@ -16,16 +16,7 @@ Escapes = Literal["undo", "keep"]
 Nonprojective = Literal["skip", "lift"]
 Final = Literal["as_is", "inside"]
 Derived = Literal["constituency", "dependency"]
-Dependencies = Literal[
-    "whole",
-    "half",
-    "inner",
-    "half_flat",
-    "inner_flat",
-    "inner_short",
-    "half_flat_short",
-    "inner_flat_short",
-]
+Dependencies = Literal["whole", "half", "inner", "half_flat", "inner_flat"]
 
 #: ``failed``: the sentence could not be read; ``emptied``: no word was left; ``skipped``: left out
 #: on purpose (not projective, longer than ``max_words``, in another ``part``, after ``first``).
@@ -103,8 +94,9 @@ class SplitSettings:
         dependencies: ``whole``: every subtree of a dependency tree is a phrase, and there are no
             other phrases. Else a dependency tree gives a half-known tree (see ``ud_phrases``), of
             the subtrees that are phrases (``half``) and of phrases inside them (``inner``);
-            ``half_flat`` and ``inner_flat`` are for languages without verb phrases. With
-            ``_short``, long sentences come again, cut down to their main clause, to train on.
+            ``half_flat`` and ``inner_flat`` are for languages without verb phrases.
+        short: whether sentences with a dependency tree come again, cut down to their main clause,
+            to train on.
         labels: the treebank's own (``treebank``), ``universal`` ones (``universal:TABLE`` names the
             table, see ``labels``), or left ``unknown``.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
@@ -127,6 +119,7 @@ class SplitSettings:
     first: int | None = None
     derived: Derived | None = None
     dependencies: Dependencies = "whole"
+    short: bool = False
     labels: str = "treebank"
     final_punctuation: Final = "as_is"
     accept_loss: float = 0.0
