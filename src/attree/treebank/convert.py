@@ -19,7 +19,7 @@ from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import untraced
 from attree.treebank.crossing import Graph, graph_of
 from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
-from attree.treebank.half import without_crossing
+from attree.treebank.half import no_label, without_crossing
 from attree.treebank.labels import Labelling, relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 
@@ -125,6 +125,9 @@ def _filter(
             if unknown or item.half > form.half:
                 known = "nothing is known of this tree" if unknown else _HALF_KNOWN
                 item = Rejected(item.file, item.line, known, "failed")
+            elif form.half and (marked := next(filter(no_label, item.spans), None)):
+                problem = f"{marked[2]!r} begins as a mark does, so no half-known tree can hold it"
+                item = Rejected(item.file, item.line, problem, "failed")
         if not isinstance(item, Rejected):
             item = untraced(item, settings)
         if isinstance(item, Rejected):

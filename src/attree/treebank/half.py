@@ -148,6 +148,11 @@ def _check(tree: Sentence) -> Sentence | Rejected:
     return tree
 
 
+def no_label(span: Span) -> bool:
+    """Tell whether text follows a mark in a span's label."""
+    return len(span[2]) > 1 and span[2][0] in MARKS
+
+
 def _spans(tree: Sentence) -> tuple[tuple[int, int, str], ...]:
     """Return the spans of a tree; a span without a label has an unknown one.
 
@@ -157,7 +162,7 @@ def _spans(tree: Sentence) -> tuple[tuple[int, int, str], ...]:
     if not all(word.strip() for word in tree.words):
         raise AttreeError("empty-word", "a word is nothing but white space", fix="leave it out")
     for i, j, label in tree.spans:
-        if label[:1] in MARKS and label not in MARKS:
+        if no_label((i, j, label)):
             problem = f"{label!r} around {' '.join(tree.words[i:j])!r} is no mark and no label"
             fix = f"the marks are {', '.join(MARKS)}, each alone"
             raise AttreeError("bad-mark", problem, fix=fix)
