@@ -149,7 +149,7 @@ def choose_command(
         number: How many sentences.
         output: Where to write: a file .txt, or .jsonl with the figures.
         by: random; uncertain: what --parser is least sure of; diverse: such sentences that are
-            unlike each other. How much either saves differs by language: see the README.
+            unlike each other. How much either saves differs by language.
         parser: Parser: a folder of `attree train`, of a tree CRF. Default: universal, but none for
             random sentences.
         min_words: Shortest sentence, in words.
