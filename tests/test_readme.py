@@ -50,6 +50,7 @@ LONG = {
     "attree train --sentences x.conllu --dependencies half --labels universal --output my-parser",
     "attree train --sentences mine.half --output my-parser",
     "attree parse mine.half --output half-trees/",
+    'attree publish my-parser --licence cc-by-4.0 --sources "Mine (CC BY 4.0)" --output published',
     "attree parse corpus.txt.xz --output mine-trees/ --parser my-parser",
     "attree parse corpus.txt.xz --output more-trees/ --workers 2",
     "attree try --constraints mine.half",
