@@ -81,7 +81,7 @@ def test_the_first_tree_in_an_empty_environment(wheel: Path, tmp_path: Path) -> 
         install += ["--extra-index-url", CPU_INDEX]
     _run([*install, str(wheel)], home)
     command, shown = re.findall(
-        r"^```\n\$ attree (try .*)\nattree: .*\n(.*?)^```$",
+        r"^\$ attree (try [^\n]*)\nattree: [^\n]*\n(.*?)^```$",
         (ROOT / "README.md").read_text(),
         re.M | re.S,
     )[0]

@@ -153,7 +153,7 @@ def choose_command(
         parser: Parser: a folder of `attree train`, of a tree CRF. Default: universal, but none for
             random sentences.
         min_words: Shortest sentence, in words.
-        pool: Chosen among so many drawn at random.
+        pool: Number of sentences, drawn at random, to choose from.
     """
     from attree.base.files import check_apart, check_new, write_text
     from attree.base.registry import choose

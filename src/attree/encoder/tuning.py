@@ -38,7 +38,7 @@ class TuningRecipe:
         weight_decay: of matrices.
         mask_share: share of the pieces that are to be predicted.
         length: Longest sequence, in word pieces; a longer sentence becomes several.
-        head_steps: Steps that a new language-model head is warmed up for, the encoder frozen.
+        head_steps: Warm-up steps of a new language-model head, with the encoder frozen.
         head_learning_rate: peak in these: the head starts from random numbers.
     """
 

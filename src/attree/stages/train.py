@@ -70,7 +70,7 @@ class TrainingRequest:
         half_precision: whether weights are stored in 16 bits in place of 32.
         source: where the sentences are from, for the model card.
         language: name or code of the trees' language; by default found by table name or words.
-        own_rate: whether the learning rate was asked for, so that no start changes it.
+        own_rate: keep the learning rate: the user set it.
     """
 
     sentences: Path
@@ -165,7 +165,7 @@ def _tables_to_score(request: TrainingRequest, chosen: Chosen) -> list[tuple[str
 
 
 def usual_start(scored: Sequence[Sequence[str]]) -> str:
-    """Return the start of training if none is named: the default parser.
+    """Return the default start of training: the default parser.
 
     Args:
         scored: sentences that the new parser is scored on. If the default parser was trained on
@@ -250,7 +250,7 @@ def going_on(recipe: FewShotRecipe, *, own_rate: bool) -> FewShotRecipe:
 
     Args:
         recipe: recipe for training from the encoder.
-        own_rate: whether its learning rate was asked for, and stays.
+        own_rate: keep the learning rate: the user set it.
     """
     return replace(surer(recipe), learning_rate=recipe.learning_rate if own_rate else GOING_ON)
 
