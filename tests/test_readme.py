@@ -67,7 +67,7 @@ NOT_RUN = {
     "pip install 'attree[tune]'": _INSTALL,
     "pip install 'attree[workflow]'": _INSTALL,
     "pip install torch --index-url https://download.pytorch.org/whl/cpu": _INSTALL,
-    "attree --install-completion": "writes to the shell's files; tests/test_completion.py",
+    "attree --install-completion": "writes to the shell's files; tests/cli/test_completion.py",
     "snakemake comparison --cores all --configfile=workflow/configs/open.yaml": "an hour",
     "snakemake grammars --cores all --configfile=workflow/configs/open.yaml": "hours",
     "snakemake --workflow-profile workflow/profiles/slurm": _SLURM,
