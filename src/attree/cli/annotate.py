@@ -8,7 +8,6 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,9 +65,6 @@ def annotate_command(
         no_browser: Only print the link.
     """
 
-    if not (find_spec("starlette") and find_spec("uvicorn")):
-        problem = "attree annotate needs Starlette and uvicorn"
-        raise AttreeError("not-installed", problem, fix="pip install 'attree[annotate]'")
     from attree.annotate.folder import TREES, opened
     from attree.annotate.proposals import RECIPE
     from attree.annotate.server import guarded, listen, serve

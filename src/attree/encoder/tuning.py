@@ -124,6 +124,8 @@ def _tuned(
     device: str | None,
 ) -> tuple[Any, dict[str, Any]]:
     """Return the tuned model, and facts about the training for its provenance."""
+    import accelerate  # noqa: F401  transformers' Trainer needs it, and names no extra of attree
+
     from attree.encoder import masked_lm
     from attree.encoder.weights import read_tokeniser
 
