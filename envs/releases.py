@@ -25,8 +25,10 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Quick, and together they touch every dependency.
 TESTS = [
     *(f"tests/{room}" for room in ("association", "decoding", "encoder", "evaluation")),
-    *(f"tests/{room}" for room in ("reports", "scoring", "training", "treebank")),
-    *(f"tests/test_{name}.py" for name in ("cluster", "configuration", "parser", "trees")),
+    *(f"tests/{room}" for room in ("reports", "scoring", "training", "treebank", "trees")),
+    "tests/base/test_cluster.py",
+    "tests/parsers/test_parser.py",
+    "tests/plan/test_configuration.py",
     "tests/bulk/test_output.py",
     "tests/workflow/test_dry_runs.py",
 ]

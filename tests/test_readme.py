@@ -1,7 +1,8 @@
-"""The commands of README.md, read out of it and run in its order in a checkout."""
+"""The commands of README.md and docs/, read out of them and run page by page; links."""
 
 from __future__ import annotations
 
+import importlib.util
 import lzma
 import os
 import re
@@ -20,49 +21,62 @@ from attree.treebank.given import Treebank
 from attree.treebank.sentence import SplitSettings
 from tests.workflow.conftest import ROOT, Checkout, make_checkout
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+#: What stands between <!-- and --> is not shown.
+PAGES = {
+    str(path.relative_to(ROOT)): re.sub(
+        r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.S
+    )
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
 DEMO = ROOT / "workflow/resources/treebanks"
 
-#: What is run in seconds.
-QUICK = {
-    'attree try "Ein alter Mann ging nach Hause."',
-    "attree --help",
-    "attree treebank mine.mrg --check",
-    "attree treebank convert x.conllu --to half --labels universal --output x.half",
-    "attree evalb GOLD TEST --prm collins --punctuation keep",
-    "attree parse corpus.txt.xz --output trees/",
-    "attree corpus status trees/",
-    'echo "Words and sentences are split." | attree parse - --to brackets',
-    "attree measures trees/ --output measures/",
-    "from attree import Parser",
-    "from pathlib import Path",
-}
-#: What trains a parser, or loads one once more.
+#: What trains a parser, loads one once more, or takes long otherwise; the rest takes seconds.
 LONG = {
     "import spacy",
-    'attree try "…"',
+    "from attree import Constraints, Parser",
+    'attree try "Old men and women left." --best 3',
+    'attree try "A cat slept." --compare universal,upio-log',
+    'attree try "The old man walked home." --parser my-parser',
     "attree evaluate --train mine.mrg --test test.mrg --trees 10,20,40",
     "attree evaluate mine.mrg --split 100:",
-    "attree train --sentences mine.mrg --output my-parser",
-    'attree try "…" --parser my-parser',
+    "attree evaluate predictions.mrg --gold test.mrg --worst 3",
+    "attree evaluate --test test.mrg --parser my-parser,upio",
     "attree evaluate --test test.mrg --parser my-parser,upio,predictions.mrg",
+    "attree annotate text.txt --output treebanks/mine",
     "attree annotate text.txt --language icelandic --output treebanks/icelandic",
     "attree annotate mine.mrg",
+    "attree train --sentences mine.mrg --output my-parser",
+    "attree train --sentences a.mrg --sentences b.mrg --shares even --output two",
     "attree train --sentences x.conllu --dependencies half --labels universal --output my-parser",
     "attree train --sentences mine.half --output my-parser",
-    "attree parse mine.half --output trees/",
+    "attree parse mine.half --output half-trees/",
+    'attree publish my-parser --licence cc-by-4.0 --sources "Mine (CC BY 4.0)" --output published',
+    "attree parse corpus.txt.xz --output mine-trees/ --parser my-parser",
+    "attree parse corpus.txt.xz --output more-trees/ --workers 2",
+    "attree try --constraints mine.half",
     "attree choose text.txt --number 20",
     "snakemake --cores all --logger attree",
 }
+_INSTALL, _SLURM = "installs; tests/test_install.py", "needs Slurm; tests/workflow/test_slurm.py"
+_DATA = "needs treebanks that are not shipped"
 NOT_RUN = {
-    "make demo": "builds an environment; its workflow is run below",
-    "make test": "is what runs this",
-    ". .venv/bin/activate": "tests run in an environment",
-    "attree --install-completion": "writes to the shell's files; tests/test_completion.py",
+    "python3 -m venv .venv && . .venv/bin/activate": _INSTALL,
+    "pip install .": _INSTALL,
+    "pip install '.[annotate]'": _INSTALL,
+    "pip install 'attree[annotate]'": _INSTALL,
+    "pip install 'attree[tune]'": _INSTALL,
+    "pip install 'attree[workflow]'": _INSTALL,
+    "pip install torch --index-url https://download.pytorch.org/whl/cpu": _INSTALL,
+    "attree --install-completion": "writes to the shell's files; tests/cli/test_completion.py",
     "snakemake comparison --cores all --configfile=workflow/configs/open.yaml": "an hour",
     "snakemake grammars --cores all --configfile=workflow/configs/open.yaml": "hours",
-    "snakemake --workflow-profile workflow/profiles/slurm": "needs Slurm; workflow/test_slurm.py",
-    "attree parse corpus/ --output trees/ --workers 32 --slurm queue=NAME": "needs Slurm",
+    "snakemake --workflow-profile workflow/profiles/slurm": _SLURM,
+    "attree parse corpus/ --output slurm-trees/ --workers 32 --slurm queue=NAME": _SLURM,
+    "python -m tests.benchmarks.languages": _DATA,
+    "snakemake comparison --configfile=workflow/configs/open.yaml": _DATA,
+    "attree evaluate --test FILES --labels universal": _DATA,
+    "attree evaluate --train train.mrg --test dev.mrg --trees 10,80": _DATA,
+    "attree evaluate --train wsj-0001-0149.mrg --test wsj-0150-0174.mrg --trees 10,20,40,80": _DATA,
 }
 
 #: Two sentences as Universal Dependencies has them.
@@ -83,7 +97,7 @@ _CONLLU = "\n".join(
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the README, and what stands below it as its output."""
+    """A command of a page, and what stands below it as its output."""
 
     text: str
     language: str = "sh"
@@ -97,11 +111,11 @@ class Command:
 
 def _commands(text: str) -> Iterator[Command]:
     """Yield commands of blocks, and whole ones within a sentence, in the text's order."""
-    block_or_span = r"^```(\w*)\n(.*?)^```|(?<!`)`((?:attree|snakemake) [^`]+)`"
+    block_or_span = r"^```(\w*)\n(.*?)^```|(?<!`)`((?:attree|snakemake|pip|python)\s[^`]+)`"
     for one in re.finditer(block_or_span, text, re.M | re.S):
         language, block, inline = one.groups()
         if inline is not None:
-            if re.search(r"^\w+ -|[-.\"=]", inline):  # else it is a command's name
+            if re.search(r"^\w+ -|[-.\"'=]", inline):  # else it is a command's name
                 yield Command(" ".join(inline.split()))
         elif language == "sh":
             yield from (Command(line) for raw in block.splitlines() if (line := _code(raw)))
@@ -122,18 +136,19 @@ def _code(line: str) -> str:
     return re.sub(r"(^|\s)#\s.*", "", line).strip()
 
 
-COMMANDS = list(_commands(README))
+COMMANDS = {page: list(_commands(text)) for page, text in PAGES.items()}
 
 
-def test_every_command_is_run_or_left_out_for_a_reason() -> None:
-    named = [*QUICK, *LONG, *NOT_RUN]
+def test_what_is_left_out_is_on_a_page() -> None:
+    """Every other command is run."""
+    named = [*LONG, *NOT_RUN]
     assert len(named) == len(set(named))
-    assert sorted({one.name for one in COMMANDS}) == sorted(named)
+    assert set(named) <= {one.name for commands in COMMANDS.values() for one in commands}
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
-    """A checkout with the files that the README takes for granted, out of the demo's treebanks."""
+    """A checkout with the files that the pages take for granted, out of the demo's treebanks."""
     made = make_checkout(tmp_path / "checkout")
     folder = made.folder
     trees = [
@@ -153,7 +168,10 @@ def checkout(tmp_path: Path) -> Checkout:
     (folder / "text.txt").write_text(text)
     (folder / "corpus.txt.xz").write_bytes(lzma.compress(text.encode()))
     (folder / "x.conllu").write_text(_CONLLU)
-    half = re.findall(r"`(\( \(NP the old .*?\))`", README)
+    for name in ("a.mrg", "b.mrg"):
+        shutil.copy(folder / "mine.mrg", folder / name)
+    shutil.copytree(ROOT / "src/attree/ready/universal", folder / "my-parser")
+    half = re.findall(r"`(\( \(NP the old .*?\))`", PAGES["docs/annotating.md"])
     assert len(half) == 1
     (folder / "mine.half").write_text(f"{half[0]}\n" * 10)
     return made
@@ -202,10 +220,49 @@ def _run(command: Command, here: Checkout) -> str:
 @pytest.mark.parametrize(
     "long", [False, pytest.param(True, marks=pytest.mark.full)], ids=["quick", "all"]
 )
-def test_commands_do_what_is_said(checkout: Checkout, long: bool) -> None:
-    for command in COMMANDS:
-        if command.name in QUICK or (long and command.name in LONG):
-            printed = _run(command, checkout)
-            assert "Traceback" not in printed
-            if command.printed:
-                assert printed == command.printed
+@pytest.mark.parametrize("page", [page for page, commands in COMMANDS.items() if commands])
+def test_commands_do_what_is_said(checkout: Checkout, page: str, long: bool) -> None:
+    for command in COMMANDS[page]:
+        if command.name in NOT_RUN or (command.name in LONG and not long):
+            continue
+        library = re.match(r"import (polars|duckdb)$", command.name)
+        if library and importlib.util.find_spec(library[1]) is None:
+            continue
+        printed = _run(command, checkout)
+        assert "Traceback" not in printed
+        if command.printed:
+            assert printed == command.printed
+
+
+@pytest.mark.parametrize(
+    ("page", "lines", "words"),
+    [("README.md", 120, 1000), ("CHANGELOG.md", 20, 400), ("docs/results.md", 150, 3000)],
+)
+def test_pages_stay_short(page: str, lines: int, words: int) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert text.count("\n") <= lines
+    assert len(text.split()) <= words
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor that a heading gets where Markdown is shown."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+TEXTS = [
+    path
+    for pattern in ("*.md", "docs/**/*.md", "workflow/**/*.md", "src/**/*.md", "tests/**/*.md")
+    for path in ROOT.glob(pattern)
+]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
+            assert anchor in map(_anchor, headings), link

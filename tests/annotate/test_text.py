@@ -70,7 +70,7 @@ def test_several_texts_are_one_and_several_treebanks_too(tmp_path: Path) -> None
 
 
 def test_lines_are_split_by_the_language_and_read_compressed(tmp_path: Path) -> None:
-    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    pytest.importorskip("spacy", reason="spaCy is not installed")
     path = tmp_path / "text.txt.gz"
     path.write_bytes(gzip.compress("Hún fór heim. Ég kom seint!\n".encode()))
     found, _ = sentences(path, name=code_of("Icelandic"))

@@ -23,8 +23,8 @@ from attree.treebank.sentence import SplitSettings
 from attree.trees.constraints import UNKNOWN, Constraints
 from tests.bulk.conftest import Parse, tree_bytes
 from tests.bulk.test_trained import run
+from tests.parsers.test_parse_under_constraints import keeps
 from tests.refusals import refused
-from tests.test_parse_under_constraints import keeps
 from tests.training.conftest import resolved, treebank
 
 __all__ = ["resolved", "treebank"]  # fixtures

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import re
 import shutil
@@ -311,16 +310,6 @@ def test_a_folder_without_scores_is_one_line(tmp_path: Path) -> None:
     with refused("no-scores"):
         write_page(tmp_path, tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
-
-
-def test_a_missing_library_is_one_line(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    find = importlib.util.find_spec
-    gone = lambda name, *more: None if name == "matplotlib" else find(name, *more)  # noqa: E731
-    monkeypatch.setattr(importlib.util, "find_spec", gone)
-    with refused("not-installed"):
-        write_page(results, tmp_path / "page.html")
 
 
 def test_a_wrong_description_of_the_run_is_one_line(tmp_path: Path) -> None:

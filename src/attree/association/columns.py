@@ -1,6 +1,6 @@
 """Columns of associations: each holds all units of a source, or the mean of some.
 
-Units are called heads, as they are the encoder's heads unless another source is named.
+Units (columns of a source) are called heads: the default source is the encoder's heads.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 
 def _identities(path: Path) -> set[Path | tuple[int, int]]:
-    """Return the paths and the inode of a file, of which two names of a file share one."""
+    """Return what identifies a file: paths, inode. Two names of one file share at least one."""
     try:
         status = path.stat()
     except OSError:

@@ -1,7 +1,7 @@
 """Find a language by name or code, the rules that split its words, and the language of a text.
 
 Names and codes are those of ``langcodes`` (BCP 47, ISO 639, and names in most languages).
-``py3langid`` detects languages, offline; ``tests/benchmarks/RESULTS.md`` compares it with others.
+``py3langid`` detects languages, offline; ``docs/languages.md`` compares it with others.
 """
 
 from __future__ import annotations

@@ -144,7 +144,9 @@ Trees = Annotated[
 Predictions = Annotated[TreebankFiles, _option("Predicted trees: files in any treebank format.")]
 DrawnTrees = Annotated[Words, _option("How many trees are drawn at random: a number, or all.")]
 Attention = Annotated[Path, _option("Attention: a manifest of `attree attention`.")]
-_SOURCE = _option("What heads are heads of, such as states.", completer=completion.sources)
+_SOURCE = _option(
+    "What is ranked and averaged: heads, states and others.", completer=completion.sources
+)
 Source = Annotated[str, _SOURCE]
 Sources = Annotated[Words, _SOURCE]
 Selection = Annotated[Path, _option("Selection of heads: what `attree heads` wrote.")]
@@ -170,7 +172,7 @@ AcceptLoss = Annotated[
     float, _option("Share of sentences that may be lost: a tenth always may.", 0, 1)
 ]
 AllowOverlap = Annotated[
-    bool, _option("Let sentences be trained on and scored, or parsed, all the same.")
+    bool, _option("Keep sentences that are both trained on and scored, or parsed.")
 ]
 Labels = Annotated[
     str,
@@ -212,7 +214,7 @@ Parser = Annotated[
     str,
     _option(
         "Parser: universal, upio-log, upio, upoa, a folder of `attree train`, or a selection "
-        "of `attree heads`. Default: universal; of --encoder or --heads, upio-log.",
+        "of `attree heads`. Default: universal; with --encoder or --heads, upio-log.",
         completer=completion.parsers,
     ),
 ]
@@ -238,7 +240,7 @@ TooLong = Annotated[
 ]
 
 # Work
-Seed = Annotated[int, _option("Seed of all that is random.", 0)]
+Seed = Annotated[int, _option("Random seed.", 0)]
 Steps = Annotated[int, _option("Batches to train on.", 1)]
 Epochs = Annotated[int, _option("Passes over the text.", 1)]
 Batch = Annotated[int, _option("Sentences in a batch.", 1)]

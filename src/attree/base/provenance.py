@@ -61,7 +61,8 @@ def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
 
     These are imports at the top of a module and inside its functions, the packages around a
     module, and the modules that a registry names: ``DECODERS = {"greedy":
-    "attree.decoding.greedy"}``; but not imports for type checkers, nor :data:`NEUTRAL` modules.
+    "attree.decoding.decoders:greedy"}``; but not imports for type checkers, nor
+    :data:`NEUTRAL` modules.
 
     Args:
         entries: ``attree.association.ranking``, or ``attree.cli.decode:decode_command``: of that

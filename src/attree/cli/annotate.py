@@ -8,7 +8,6 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,9 +65,6 @@ def annotate_command(
         no_browser: Only print the link.
     """
 
-    if not (find_spec("starlette") and find_spec("uvicorn")):
-        problem = "attree annotate needs Starlette and uvicorn"
-        raise AttreeError("not-installed", problem, fix="pip install 'attree[annotate]'")
     from attree.annotate.folder import TREES, opened
     from attree.annotate.proposals import RECIPE
     from attree.annotate.server import guarded, listen, serve
@@ -149,11 +145,11 @@ def choose_command(
         number: How many sentences.
         output: Where to write: a file .txt, or .jsonl with the figures.
         by: random; uncertain: what --parser is least sure of; diverse: such sentences that are
-            unlike each other. How much either saves differs by language: see the README.
+            unlike each other. How much either saves differs by language.
         parser: Parser: a folder of `attree train`, of a tree CRF. Default: universal, but none for
             random sentences.
         min_words: Shortest sentence, in words.
-        pool: Chosen among so many drawn at random.
+        pool: Number of sentences, drawn at random, to choose from.
     """
     from attree.base.files import check_apart, check_new, write_text
     from attree.base.registry import choose

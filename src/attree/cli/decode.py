@@ -107,7 +107,7 @@ def average_command(
     majority: float | None = None,
     weight: Annotated[list[float] | None, Parameter(converter=options.decimals)] = None,
 ) -> None:
-    """Write the trees that agree best with those of several parsers.
+    """Write consensus trees of several parsers.
 
     Args:
         parses: Parses: tables of the same sentences.

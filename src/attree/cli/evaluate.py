@@ -137,7 +137,7 @@ def measures_command(
     how: Annotated[options.ReadingOptions, Parameter(name="*")] = options.ReadingOptions(),
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Take numbers out of trees for a study, each table as Parquet and as TSV.
+    """Measure trees (depth, branching, node counts); tables as Parquet and TSV.
 
     words: of each word the phrases that a top-down, a bottom-up and a left-corner parser makes at
     it (node counts; tags over words do not count), and its depth. sentences: phrases, depth, mean

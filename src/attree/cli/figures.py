@@ -73,7 +73,7 @@ def report_command(
         results: Folder of results that the workflow filled.
         output: Where to write: the page (.html).
         trees_shown: Trees shown of each test set, half of them the worst.
-        run: What the run was asked for, as the workflow wrote it.
+        run: Request of the run, written by the workflow.
     """
     from attree.reports.page.page import write_page
 

@@ -209,6 +209,9 @@ def _in_one_line(error: Exception) -> str:
         return str(AttreeError("system", reason, file=error.filename, fix=fix))
     if isinstance(error, AttreeError):
         return str(error)
+    library = (getattr(error, "name", None) or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and library in _EXTRAS:
+        return f"{library} is not installed — pip install 'attree[{_EXTRAS[library]}]'"
     message = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
     return f"unexpected {message} — this is a bug of attree: `attree --debug …` prints where"
 
@@ -243,6 +246,15 @@ _REASONS = {
     errno.EISDIR: ("this is a folder where a file is needed", "name a file"),
     errno.ENAMETOOLONG: ("this name is too long", "choose a shorter one"),
     errno.ELOOP: ("these links lead in a circle", "correct them"),
+}
+
+
+#: Library that the core does not need → the extra that brings it.
+_EXTRAS = {
+    **dict.fromkeys(("cryptography", "dask", "dask_jobqueue", "distributed"), "workflow"),
+    **dict.fromkeys(("matplotlib", "pygments", "snakemake"), "workflow"),
+    **dict.fromkeys(("starlette", "uvicorn"), "annotate"),
+    "accelerate": "tune",
 }
 
 

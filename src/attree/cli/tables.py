@@ -101,7 +101,7 @@ def comparison(
         speeds: What `attree speed` wrote.
         lengths: Longest sentences, in words: a table for each.
         row: Published figure: SYSTEM=TABLE/ROW, or SYSTEM=TABLE/ROW@COLUMN.
-        average: What averages: AVERAGE=SYSTEM,SYSTEM,…
+        average: An average and its members: AVERAGE=SYSTEM,SYSTEM,…
         timed: Sentences that speed was measured on.
     """
     from attree.reports.tables.comparison import compared, read_figures, record_of, systems

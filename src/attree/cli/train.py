@@ -60,8 +60,9 @@ def train_command(
     Args:
         output: Where to write: a folder for the parser.
         structure: Further trees, whose labels are not learned.
-        evaluate_on: Trees to keep apart from.
-        parser: Parser: tree-crf-labelled, tree-crf-full, fpio… Default: labelled where trees are.
+        evaluate_on: Trees that will be scored on, whose sentences are not trained on.
+        parser: Parser: tree-crf-labelled, tree-crf-full, fpio… Default: with labels if the trees
+            have labels.
         layer: Hidden states: 3, or 2,3,4. Default: the middle.
         tune_layers: Layers to choose from: 2,3,2+3,2+3+4.
         tune_dropout: Rates of dropout to choose from: 0.1,0.3.

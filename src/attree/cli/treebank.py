@@ -126,7 +126,7 @@ def run(
         check: Print what is in the files.
         language: Language, by name or code: of FILES; without FILES, what is looked up.
         split_name: The split's name.
-        folder: Holds --language, if no FILES are given.
+        folder: Folder that holds --language, if no FILES are given.
         exclude: Files to leave out.
     """
     from attree.base.files import check_apart, check_new

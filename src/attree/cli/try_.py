@@ -57,7 +57,7 @@ def try_command(
     Args:
         sentence: A sentence or several; - reads lines; without one you are asked.
         compare: Several parsers, one below the other: upoa,upio,my-parser.
-        best: So many trees of it, the best first.
+        best: Number of trees of the sentence, the best first.
         constraints: Half-known trees (.half): parse their sentences, keep what is known.
         brackets: Brackets on one line.
     """

@@ -31,7 +31,7 @@ def average(
     threshold: float | None = None,
     weights: Sequence[float] | None = None,
 ) -> Trees:
-    """Return the trees that agree best with those of several parsers.
+    """Return consensus trees of several parsers, those that agree best with them.
 
     Args:
         members: the trees of each parser, all of the same sentences; they need not be binary.

@@ -38,7 +38,7 @@ class TuningRecipe:
         weight_decay: of matrices.
         mask_share: share of the pieces that are to be predicted.
         length: Longest sequence, in word pieces; a longer sentence becomes several.
-        head_steps: Steps that a new language-model head is warmed up for, the encoder frozen.
+        head_steps: Warm-up steps of a new language-model head, with the encoder frozen.
         head_learning_rate: peak in these: the head starts from random numbers.
     """
 
@@ -124,6 +124,8 @@ def _tuned(
     device: str | None,
 ) -> tuple[Any, dict[str, Any]]:
     """Return the tuned model, and facts about the training for its provenance."""
+    import accelerate  # noqa: F401  transformers' Trainer needs it, and names no extra of attree
+
     from attree.encoder import masked_lm
     from attree.encoder.weights import read_tokeniser
 

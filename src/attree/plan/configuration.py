@@ -227,7 +227,7 @@ class Grammar(Keys):
     """A grammar that is learnt from words; keys are options of `attree grammar train`.
 
     Attributes:
-        text: the split of each language whose words are read
+        text: split of each language that the grammar is learnt from
         seeds: how many are learnt
         epochs: passes over the sentences
         batch: sentences in a step

@@ -123,7 +123,7 @@ class ExperimentRow:
         return self.beside is not None and self.beside["how"] == "batches"
 
     def other(self) -> ExperimentRow | None:
-        """Return the row that trains only on the second set, with the same seed, or None."""
+        """Return the row of the same seed that is trained on the second set alone, or None."""
         if self.beside is None:
             return None
         steps = {"steps": self.beside["steps"]} if self.beside["steps"] else {}

@@ -339,7 +339,7 @@ class _Rules:
                 import spacy
         except ImportError:
             problem = "splitting text into words needs spaCy and icu4py"
-            fix = "pip install 'attree[corpus]', or give lines of words: --tokenizer whitespace"
+            fix = "pip install spacy icu4py, or give lines of words: --tokenizer whitespace"
             raise AttreeError("not-installed", problem, fix=fix) from None
         self._locale = "root" if code == ANY else code
         self._in_sentences, self._in_words = SentenceBreaker, WordBreaker

@@ -7,14 +7,14 @@ from typing import Any
 
 #: Those that were trained on trees: each a folder beside this file.
 TRAINED = ("universal",)
-#: Parsers that are taken where none is named: by itself, and of an encoder or heads that are named.
+#: Default parser: if nothing is named; if only an encoder or heads are.
 DEFAULT, OF_NAMED = "universal", "upio-log"
 
 _HERE = Path(__file__).parent
 
 
 def usual_parser(*, encoder: str | None = None, heads: str | None = None) -> str:
-    """Return the parser that is taken where none is named, beside this encoder and these heads."""
+    """Return the default parser, given the encoder and the heads that are named, if any."""
     return DEFAULT if encoder is None and heads is None else OF_NAMED
 
 
@@ -24,10 +24,7 @@ def trained_folder(name: str) -> Path | None:
 
 
 def folder_of_start(start: str | None) -> Path | None:
-    """Return the folder of the parser that training starts from: one of its own, or a ready one's.
-
-    None where ``start`` names no parser that is there.
-    """
+    """Return the folder of the parser that ``start`` names, a ready parser or a path; else None."""
     folder = trained_folder(start or "") or Path(start or "")
     return folder if start and (folder / "parser.json").is_file() else None
 
@@ -40,13 +37,13 @@ def ready_parsers() -> list[str]:
 
 
 def usual_encoder() -> str:
-    """Return the encoder of the ready parsers: what is taken where none is named."""
+    """Return the name of the default encoder, which the ready parsers use."""
     encoder: str = ready_heads()["default"]
     return encoder
 
 
 def ready_heads() -> dict[str, Any]:
-    """Return the encoders of which ready parsers know heads, and which is taken by ``default``."""
+    """Return the encoders for which ready parsers know heads; ``default`` names one of them."""
     from attree.base.files import read_json
 
     found: dict[str, Any] = read_json(_HERE / "heads.json", what="list of ready heads")

@@ -42,7 +42,7 @@ _OF_STATES, _OF_LAYER = 3, 5
 
 
 class NeighbourSource:
-    """Matrices that hold minus the distance of neighbours (a :class:`attree…sources.Source`).
+    """Matrices of minus the distance of neighbours (an :class:`attree…sources.AssociationSource`).
 
     Only the two diagonals beside the main one are not 0.
     """

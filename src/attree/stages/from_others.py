@@ -88,7 +88,7 @@ def write_average(
     threshold: float | None,
     weights: Sequence[float] | None = None,
 ) -> None:
-    """Write the trees that agree best with those of several tables of parses.
+    """Write consensus trees of several tables of parses, those that agree best with them.
 
     Args:
         members: PARSES tables of the same sentences.

@@ -70,7 +70,7 @@ class TrainingRequest:
         half_precision: whether weights are stored in 16 bits in place of 32.
         source: where the sentences are from, for the model card.
         language: name or code of the trees' language; by default found by table name or words.
-        own_rate: whether the learning rate was asked for, so that no start changes it.
+        own_rate: keep the learning rate: the user set it.
     """
 
     sentences: Path
@@ -167,7 +167,7 @@ def _tables_to_score(request: TrainingRequest, chosen: Chosen) -> list[tuple[str
 
 
 def usual_start(scored: Sequence[Sequence[str]]) -> str:
-    """Return the start of training if none is named: the default parser.
+    """Return the default start of training: the default parser.
 
     Args:
         scored: sentences that the new parser is scored on. If the default parser was trained on

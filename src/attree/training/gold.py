@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Table rows converted to Python objects at a time.
 _ROWS = 1000
 
-#: Instead of a label's number: nothing is known of a span; it has some label, not known which.
+#: Targets of spans whose label is unknown: perhaps no phrase; a phrase with some label.
 UNSAID, SOME = -1, -2
 
 #: Instead of a word's head: it is not known.

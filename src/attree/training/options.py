@@ -29,9 +29,9 @@ class Choice:
         ids: Sentence numbers, not a draw: 3,17,40.
         seed: of the draws.
         factor: Wide nodes branch right or left.
-        held_out: Trees for early stopping; they are set apart first, as those to tune on are.
+        held_out: Trees for early stopping, set apart first, as are those to tune on.
         tuning: how many further trees for choosing settings.
-        shares: Share of each treebank in a batch: even, or 2,1,1; --trees are then of each.
+        shares: Share of each treebank in a batch: even, or 2,1,1; --trees are of each.
     """
 
     trees: Annotated[

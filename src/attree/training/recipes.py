@@ -242,8 +242,8 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     return replace(base, **settings)  # type: ignore[arg-type]
 
 
-#: The least threshold of labels of a parser that starts from another or is trained on at least so
-#: many trees: its probabilities are higher than those of a parser of a few trees.
+#: Parsers of so many trees, or that start from another, are overconfident: their labels need at
+#: least this threshold.
 SURER, MANY = 0.25, 40
 
 

@@ -126,7 +126,7 @@ class Filters(Keys):
 
     Attributes:
         max_words: longer sentences are skipped and counted
-        part: sentences are dealt in turn to that many parts; the others are skipped
+        part: which of the parts is taken that sentences are dealt to in turn
         first: sentences after this many are skipped and counted
         short: true if sentences with a dependency tree come again, cut down to their main clause
     """

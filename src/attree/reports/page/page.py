@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
-from attree.base.errors import AttreeError
 from attree.base.files import write_text
 from attree.base.text import safe
 from attree.plan.paths import RUN, path_of
@@ -33,12 +31,8 @@ def write_page(
             exists.
 
     Raises:
-        AttreeError: there are no scores, or a library that the page needs is not installed.
+        AttreeError: there are no scores.
     """
-    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
-    if missing:
-        problem = f"the report needs {' and '.join(missing)}"
-        raise AttreeError("not-installed", problem, fix="pip install 'attree[workflow]'")
     from jinja2 import Environment, FileSystemLoader
 
     from attree.reports.page.content import content

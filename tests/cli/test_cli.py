@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -11,10 +13,11 @@ from cyclopts import App, CycloptsError
 from attree.base.options import EXCLUDES, NEEDS, separated
 from attree.cli import help
 from attree.cli.help import Declared, declared
-from attree.cli.main import _in_one_line, app, called
+from attree.cli.main import _EXTRAS, _in_one_line, app, called
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from tests.command_line import CliRunner
 from tests.refusals import refused
+from tests.workflow.conftest import ROOT
 
 
 def commands(*path: str) -> Iterator[tuple[str, ...]]:
@@ -147,3 +150,17 @@ def test_a_trained_parser_has_no_choice_left(option: str) -> None:
 )
 def test_commas_separate_items(word: str, items: list[str]) -> None:
     assert separated(word) == items
+
+
+def test_a_library_of_an_extra_has_its_line_for_pip() -> None:
+    for library, extra in _EXTRAS.items():
+        error = ModuleNotFoundError(f"No module named '{library}.x'", name=f"{library}.x")
+        line = f"{library} is not installed — pip install 'attree[{extra}]'"
+        assert _in_one_line(error) == line
+    other = ModuleNotFoundError("No module named 'x'", name="x")
+    assert _in_one_line(other).startswith("unexpected")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needs = project["optional-dependencies"]
+    for library, extra in _EXTRAS.items():
+        names = [re.split(r"[^\w-]", need)[0].replace("-", "_") for need in needs[extra]]
+        assert library in names

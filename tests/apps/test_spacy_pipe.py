@@ -412,7 +412,7 @@ def test_another_component_s_attribute_is_not_replaced(monkeypatch: pytest.Monke
 
 
 def test_the_entry_point_makes_an_import_needless(tmp_path: Path) -> None:
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     entries = tomllib.loads((root / "pyproject.toml").read_text())["project"]["entry-points"]
     about = tmp_path / "attree_entries-1.dist-info"
     about.mkdir()

@@ -42,7 +42,7 @@ def test_whitespace_takes_lines_of_words_as_they_are() -> None:
     ],
 )
 def test_a_language_has_its_rules(language: str, text: str, words: str) -> None:
-    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    pytest.importorskip("spacy", reason="spaCy is not installed")
     assert tokeniser(language, split=False)([text, ""]) == [[words.split()], [[]]]
 
 
@@ -59,7 +59,7 @@ def test_a_language_has_its_rules(language: str, text: str, words: str) -> None:
     ],
 )
 def test_lines_are_split_into_sentences(language: str, text: str, sentences: list[str]) -> None:
-    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    pytest.importorskip("spacy", reason="spaCy is not installed")
     split = tokeniser(language, split=True)
     found = [one.split() for one in sentences]
     assert split([text, " ", ["kept", "whole", "."]]) == [found, [[]], [["kept", "whole", "."]]]
@@ -67,7 +67,7 @@ def test_lines_are_split_into_sentences(language: str, text: str, sentences: lis
 
 @pytest.mark.parametrize("text", ["=" * 100_000, "a" * 1001, "_" * 200, "a b " * 30_000])
 def test_a_text_beyond_the_bounds_is_refused_and_costs_no_other(text: str) -> None:
-    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    pytest.importorskip("spacy", reason="spaCy is not installed")
     split = tokeniser("en", split=True)
     assert split(["It ran.", text, "It sat."]) == [[["It", "ran", "."]], None, [["It", "sat", "."]]]
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_settled_is_refused(
 @pytest.fixture
 def on_two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """A process with no tokeniser beside it yet."""
-    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    pytest.importorskip("spacy", reason="spaCy is not installed")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     splitter_beside.cache_clear()
     yield monkeypatch

@@ -14,7 +14,7 @@ from attree.base.errors import AttreeError
 from attree.base.settings import Keys, describe, hints_of
 from attree.plan.configuration import Configuration, configured
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
 
 
