@@ -17,6 +17,7 @@ from attree.base.files import read_json
 from attree.base.provenance import versions
 from attree.base.schemas import WORDS_SHOWN, read_table
 from attree.base.tables import Table, number, saved_tables
+from attree.evaluation.resampling import SentenceCounts
 from attree.plan.paths import SENTENCE_SCORES
 from attree.reports.figures import COMPUTED
 from attree.reports.page import charts, reading, scores
@@ -25,7 +26,6 @@ from attree.reports.page.run import ReportedRun
 from attree.reports.tables.build import (
     SHOWN,
     ScoreRow,
-    SentenceCounts,
     by_test,
     confusion_table,
     language,
