@@ -87,36 +87,6 @@ def test_rows_stand_in_the_columns_that_an_entry_names(planned: Plan) -> None:
     ]
 
 
-def test_a_set_beside_is_read_too_and_drawn_from_alike(planned: Plan) -> None:
-    beside = {"train": "other/dev", "trees": 7, "steps": 11}
-    found = planned({"parsers": ["fpio", "upio"], "draws": 2, "apart": 2, "beside": beside})
-    trained, heads = rows(found)[1], rows(found)[3]
-    assert heads.beside is None and heads.other() is None
-    assert trained.beside == {**beside, "how": "start", "shares": [0.5]}
-    assert ExperimentRow.of(json.loads(json.dumps(asdict(trained)))) == trained
-    other = trained.other()
-    assert other is not None
-    assert (other.train, other.trees, other.seed, other.apart) == ("other/dev", 7, 1, 0)
-    assert other.settings["steps"] == 11 and other.beside is None
-    assert found.by_name["e.trained.tiny.0"].sets == ("toy/dev", "other/dev", "toy/test")
-    assert "<results>/treebanks/other/dev.parquet" in found.inputs(
-        SimpleNamespace(job="e.trained.tiny.0")
-    )
-
-
-def test_each_way_of_drawing_is_a_row_whose_first_trees_are_drawn_at_random(planned: Plan) -> None:
-    entry = {"parsers": ["tree-crf"], "trees": [8], "label": "{draw}", "words": [4, 6], "apart": 2}
-    found = planned({**entry, "draw": ["random", "diverse"]})
-    random, diverse = rows(found)
-    assert [one.label for one in placed(found)] == ["random", "diverse"]
-    assert (random.draw, random.first, diverse.first) == ("random", 0, 5)
-    assert ExperimentRow.of(json.loads(json.dumps(asdict(diverse)))) == diverse
-    chooser = diverse.chooser()
-    assert (chooser.draw, chooser.trees, chooser.words) == ("random", 5, (4, 6))
-    (plain,) = rows(planned({**entry, "trees": [5]}))
-    assert chooser.training() == plain.training(), "it is trained once"
-
-
 def test_a_tuned_encoder_is_a_row_for_each_seed_in_one_cell(planned: Plan) -> None:
     found = planned({"encoders": ["tuned"], "parsers": ["upio"]})
     assert [row.encoder for row in rows(found)] == ["tuned-0", "tuned-1"]
@@ -190,13 +160,6 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
         )
 
 
-def test_a_price_names_a_line_of_the_table(planned: Plan) -> None:
-    entry = {"parsers": ["tree-crf"], "label": "{draw}"}
-    assert planned(entry, price="random").experiments["e"].settings["price"] == "random"
-    with refused("unknown-name", "random"):
-        planned(entry, price="randm")
-
-
 @pytest.mark.parametrize(
     ("run", "said"),
     [
@@ -204,10 +167,6 @@ def test_a_price_names_a_line_of_the_table(planned: Plan) -> None:
         ({"encoders": ["tinny"]}, "encoder tinny is unknown — did you mean tiny?"),
         ({"train": "toy/train"}, "asks for the unknown set toy/train"),
         ({"layers": [0, 1]}, "two rows fall into line 'fpio', column 3"),
-        ({"draw": ["diverse"], "trees": [5]}, "draw diverse chooses none of 5 trees"),
-        ({"draw": ["diverse"], "trees": ["all"]}, "draw diverse chooses none of all trees"),
-        ({"words": [30, 5]}, "words: 30 is more than 5"),
-        ({"draw": ["diverse"], "parsers": ["upio"]}, "write draw: [random] for averaged heads"),
     ],
 )
 def test_a_mistake_is_one_line(planned: Plan, run: dict[str, Any], said: str) -> None:

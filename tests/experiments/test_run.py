@@ -14,15 +14,16 @@ import torch
 from attree.association.ranking import Recipe, rank
 from attree.base.provenance import digest
 from attree.cli.main import app
+from attree.encoder.load import Encoder
 from attree.experiments import trained
 from attree.experiments.data import SentenceSet, drawn, set_apart
 from attree.experiments.job import run_job
-from attree.experiments.pictures import write_reliability
 from attree.experiments.tables import cells, tables
 from attree.plan.rows import ExperimentRow
-from attree.training.calibration import TEMPERATURES
-from attree.training.fit import THRESHOLDS
-from attree.training.recipes import WEIGHTS
+from attree.training.fit import THRESHOLDS, fit
+from attree.training.gold import read_trees
+from attree.training.parser import save_parser
+from attree.training.recipes import WEIGHTS, TrainingPlan, recipe
 from tests.command_line import CliRunner
 from tests.experiments.conftest import table
 from tests.refusals import refused
@@ -167,107 +168,27 @@ def test_layer_and_dropout_are_chosen_once_for_all_draws(run: Any) -> None:
 def test_training_on_the_test_set_is_refused(run: Any) -> None:
     with refused("overlap"):
         run(row(train="toy/test"))
-    with refused("overlap", "toy/test"):
-        run(row(beside=beside("batches", train="toy/test")))
-
-
-def beside(how: str, **changes: Any) -> dict[str, Any]:
-    given = {"train": "other/dev", "trees": 4, "how": how, "shares": [0.3], "steps": None}
-    return {**given, **changes}
-
-
-def test_a_row_is_trained_on_its_own_trees_and_those_beside(
-    run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fits = spy(monkeypatch)
-    alone, both = run(row(apart=3), row(apart=3, beside=beside("batches")))
-    assert (alone["beside"], both["beside"], both["used"]) == (None, 4, 5)
-    assert (alone["share"], both["share"]) == (None, 0.3)
-    assert both["loss"] != alone["loss"]
-    (_, own, _), (_, trees, _) = fits
-    assert trees.words[:5] == own.words and trees.sources == (5, 4)
-    assert all(tree.labels for tree in trees.gold[:5])
-    assert not any(tree.labels or tree.tags for tree in trees.gold[5:])
-    shorter = [{"steps": 2, "recipe": "fpio"}, FPIO]
-    run(*(row(settings=one, beside=beside("batches")) for one in shorter))
-    assert fits[-1][1].words[5:] == trees.words[5:]
-
-
-def test_a_row_starts_from_the_parser_of_the_set_beside(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fits = spy(monkeypatch)
-    english = row(train="other/dev", trees=4)
-    alone, alike, both, more = run(
-        row(), english, row(beside=beside("start")), row(trees=8, beside=beside("start"))
-    )
-    assert len(fits) == 4, "the parser of the set beside is trained for all rows that start from it"
-    source = next(parser for parser, trees, _ in fits if len(trees.words) == 4)
-    for _, _, others in fits[2:]:
-        given = others["first"].scorer.state_dict()
-        assert all(torch.equal(given[name], one) for name, one in source.items())
-    assert len(list((tmp_path / "records/parsers").iterdir())) == 1
-    assert (both["beside"], more["beside"], alone["beside"]) == (4, 4, None)
-    assert both["loss"]["first"] != alone["loss"]["first"]
-    assert alike["used"] == 4
 
 
 def test_a_row_starts_from_a_parser_in_a_folder(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, encoder: Encoder, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    drawn_trees = read_trees(dev(folder).table, drawn(row(trees=4), dev(folder)))
+    first = fit(encoder, drawn_trees, TrainingPlan(recipe("fpio"), (1,), steps=3))
+    start = tmp_path / "first"
+    save_parser(first, start)
     fits = spy(monkeypatch)
-    run(row(train="other/dev", beside=beside("start", train="toy/dev")))
-    folder = next((tmp_path / "records/parsers").iterdir())
-    here = {"settings": {**FPIO, "start": str(folder)}, "train": "other/dev"}
+    here = {"settings": {**FPIO, "start": str(start)}, "train": "other/dev"}
     apart, alike = run(row(**here), row(**here, test="toy/dev"))
     given = fits[-1][2]["first"].scorer.state_dict()
-    assert all(torch.equal(given[name], one) for name, one in fits[0][0].items())
+    weights = first.scorer.state_dict()
+    assert all(torch.equal(given[name], one) for name, one in weights.items())
     assert (apart["overlap"], alike["overlap"]) == (0, 4), "it was trained on four trees of toy/dev"
     before = len(fits)
-    (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes() + b" ")
+    (start / WEIGHTS).write_bytes((start / WEIGHTS).read_bytes() + b" ")
     with refused("damaged-weights", file="weights.safetensors"):
         run(row(**here))
     assert len(fits) == before
-
-
-def test_the_share_is_chosen_once_on_the_trees_set_apart(folder: Path, run: Any) -> None:
-    asked = row(apart=4, beside=beside("batches", shares=[0.2, 0.8]))
-    found = run(asked, replace(asked, seed=1))
-    assert found[0]["share"] == found[1]["share"]
-    (choice,) = (folder for folder in run.records.glob("choice-*.json"))
-    tried = json.loads(choice.read_text())
-    assert [one["shares"] for one in tried["tried"]] == [[0.2, 0.8], [0.8, 1.0 - 0.8]]
-    numbers = dev(folder).table["sentence"].to_numpy()
-    assert tried["trees"] == numbers[set_apart(asked, dev(folder))].tolist()
-    f1 = [one["f1"] for one in tried["tried"]]
-    assert found[0]["share"] == (0.2 if f1[0] >= f1[1] else 0.8)
-
-
-def test_probabilities_are_calibrated_on_the_trees_set_apart(run: Any, tmp_path: Path) -> None:
-    crf = {"recipe": "tree-crf", "steps": 20}
-    asked = row(settings=crf, apart=6, calibrated=True)
-    plain, one, other = run(replace(asked, calibrated=False), asked, replace(asked, seed=1))
-    assert plain["loss"] == one["loss"] and "temperature" not in plain
-    assert one["temperature"] in TEMPERATURES and one["temperature_trees"] == 6
-    for record, bins in ((one, "bins"), (one, "bins_scaled"), (other, "bins")):
-        spans = sum(each["spans"] for each in record[bins])
-        off = sum(each["spans"] * abs(each["likely"] - each["right"]) for each in record[bins])
-        name = bins.replace("bins", "calibration_error")
-        assert record[name] == pytest.approx(100 * off / spans)
-    places = [[digest(asdict(each)), "ours", "5", ""] for each in (asked, replace(asked, seed=1))]
-    layout = {"title": "T", "axis": "trees", "metrics": ["calibration_error", "temperature"],
-              "labels": False, "places": places, "published": {}}  # fmt: skip
-    job, prefix = tmp_path / "job.json", str(tmp_path / "drawn")
-    first, second = tables(cells([job], tmp_path / "records", layout, None), layout)
-    assert first.title == "T: calibration error" and "±" in first.rows[0][1]
-    assert second.rows[0][0] == "ours"
-    drawn = write_reliability([job], tmp_path / "records", layout, prefix)
-    spans = sum(each["spans"] for record in (one, other) for each in record["bins"])
-    assert sum(each["spans"] for each in drawn if each["kind"] == "as trained") == spans
-    assert all((tmp_path / f"drawn.{kind}").is_file() for kind in ("png", "csv", "parquet"))
-    for wrong in (replace(asked, apart=0), replace(asked, settings=FPIO)):
-        with refused("not-calibrated"):
-            run(wrong)
 
 
 def test_the_encoder_runs_once_over_a_small_set(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,11 +200,11 @@ def test_the_encoder_runs_once_over_a_small_set(run: Any, monkeypatch: pytest.Mo
         return once(encoder, sentences, layout, **how)
 
     monkeypatch.setattr(trained, "features_of", counted)
-    first = run(*(row(seed=seed, beside=beside("batches")) for seed in range(3)))
-    assert ran == [30, 20]
+    first = run(*(row(seed=seed) for seed in range(3)))
+    assert ran == [30]
     monkeypatch.setattr(trained, "_SMALL", 0)
-    again = run(*(row(seed=seed, trees=6, beside=beside("batches")) for seed in range(3)))
-    assert ran == [30, 20, 0, 0, 10, 10, 10]
+    again = run(*(row(seed=seed, trees=6) for seed in range(3)))
+    assert ran == [30, 0, 6, 6, 6]
     assert all(one["used"] == 6 for one in again) and all(one["used"] == 5 for one in first)
 
 

@@ -124,12 +124,6 @@ def _experiment(prefix: Path) -> None:
     render.save(f"{prefix}.sentence", maps, [], words)
     weights = [{"map": "fpio, 5", "layer": y, "head": x, "value": 0.5} for y, x in places]
     render.save(f"{prefix}.weights", weights, [], {})
-    bins = [
-        {"line": f"{EVIL}, 80", "kind": kind, "bin": place, "spans": 1000 * place + 1,
-         "likely": place / 4, "right": place / 5}
-        for kind in ("as trained", "by a temperature") for place in range(5)
-    ]  # fmt: skip
-    render.save(f"{prefix}.reliability", bins, [], {})
 
 
 def _read(folder: Path, language: str, trees: list[str]) -> Path:

@@ -18,8 +18,8 @@ from attree.base.schemas import PARSES_SCHEMA, write_table
 from attree.cli import tables as command
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.baselines import write_baselines
+from attree.evaluation.resampling import differences
 from attree.evaluation.summary import score_parses
-from attree.reports.tables.build import differences
 from attree.reports.tables.comparison import compared, comparison, read_figures, record_of, systems
 from attree.trees.parses import Parses
 from tests.refusals import refused

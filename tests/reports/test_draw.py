@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from attree.experiments.pictures import write_maps
-from attree.reports.figures import BASELINE, CEILING, COMPUTED, axis_of, draw
+from attree.reports.figures import BASELINE, CEILING, COMPUTED, draw
 from attree.reports.page import charts
 
 
@@ -37,23 +37,6 @@ def test_labels_are_drawn_in_percent_of_each_gold_label(tmp_path: Path) -> None:
     assert "no label" in draw.labels([], counts[:0], "T").axes[0].texts[0].get_text()
     draw.save(figure, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 1000
-
-
-def test_a_picture_of_prices_runs_over_brackets_and_leaves_out_what_has_none() -> None:
-    given = [("random", "10", 120.0), ("random", "20", 260.0), ("diverse", "10", 190.0)]
-    rows = [
-        {"label": label, "column": column, "source": COMPUTED, "corpus_f1": 50.0,
-         "corpus_f1_std": 1.0, "brackets": brackets}
-        for label, column, brackets in [*given, ("upio", "10", None)]
-    ]  # fmt: skip
-    figure = draw.lines(rows, "T", axis_of({"axis": "trees", "price": "random"}))
-    (axes,) = figure.axes
-    assert {each.get_label(): list(each.lines[0].get_xdata()) for each in axes.containers} == {
-        "random": [120.0, 260.0],
-        "diverse": [190.0],
-    }
-    assert axes.get_xlabel() == "brackets of the trees"
-    assert axis_of({"axis": "trees", "price": None}) == "trees"
 
 
 def test_each_part_has_axes_of_its_own_and_its_highest_baseline() -> None:

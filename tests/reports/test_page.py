@@ -182,14 +182,6 @@ def test_experiments_have_their_tables_and_lines(text: str) -> None:
     assert 'aria-label="Few trees. fpio at 5: 35.00; fpio at 10: 40.00;' in text
 
 
-def test_calibration_has_its_picture_and_its_bins(text: str) -> None:
-    bins = tables_of(text)["Probability of spans, and the share that is right"]
-    assert bins[3] == [f"{EVIL}, 80", "as trained", "0.500", "0.400", "2,001"]
-    assert len(bins) == 1 + 2 * 5
-    assert f"{escape(EVIL)}, 80, by a temperature: 0.50 said, 0.40 right" in text
-    assert text.count(">share of such spans in the gold tree<") == 1
-
-
 def test_a_table_in_parts_has_axes_for_each() -> None:
     rows = [
         {"panel": panel, "label": "fpio", "column": str(trees), "source": source,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from attree.base.schemas import SCORES_SCHEMA, write_table
-from attree.reports.tables.build import SEED, SentenceCounts, differences, intervals
+from attree.evaluation.resampling import SEED, SentenceCounts, differences, intervals
 from tests.refusals import refused
 
 

@@ -1,4 +1,4 @@
-"""Marginals of spans: from the parser to bulk output; how far they can be believed."""
+"""Marginals of spans: from the parser to bulk output."""
 
 from __future__ import annotations
 
@@ -10,17 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from attree import Constraints, Parser, Trees
-from attree.base.schemas import read_table
 from attree.bulk.output import read_trees
 from attree.encoder.source import ResolvedEncoder
-from attree.training.calibration import TEMPERATURES, Confidence
-from attree.training.fit import fit
-from attree.training.parser import gold_trees
-from attree.training.parts import BatchSource
-from attree.training.recipes import RECIPES, TrainingPlan
 from tests.command_line import python
-from tests.training import reference
-from tests.training.conftest import read, run, train_into
+from tests.training.conftest import run, train_into
 
 WORDS = [["the", "old", "man"], ["cat"], [], ["a", "cat", "chased", "mice", "home"], ["rain"] * 90]
 
@@ -130,84 +123,3 @@ def test_numbers_of_spans_follow_their_spans() -> None:
     assert made(np.nan).of(0).marginals is None
     with pytest.raises(ValueError, match="2 spans need as many marginals"):
         Trees.binary([3], np.array([0, 1]), np.array([3, 3]), marginals=np.ones(1))
-
-
-@pytest.fixture(scope="module")
-def judged(encoder, treebank):
-    """A parser, sentences of up to seven words that it has not seen, and its confidence."""
-    table, _ = read_table(treebank)
-    parser = fit(
-        encoder,
-        read(treebank, range(20)),
-        TrainingPlan(RECIPES["tree-crf-full"], layers=(2,), steps=60, batch=20),
-    )
-    lengths = np.array([len(words) for words in table["words"].to_pylist()])
-    there = np.flatnonzero((lengths < 8) & (np.arange(40) >= 20))
-    trees = read(treebank, there.tolist())
-    source = BatchSource.of(encoder, trees.words, parser.scorer)
-    gold = gold_trees(trees.gold)
-    halves = np.array_split(np.arange(len(there)), 2)
-    batches = [(source.batch(one.tolist()), gold.take(one)) for one in halves]
-    return parser, batches, Confidence(parser, batches)
-
-
-@pytest.mark.parametrize("temperature", [1.0, 0.5, 3.0])
-def test_probabilities_are_those_of_all_trees_under_a_temperature(judged, temperature: float):
-    parser, batches, confidence = judged
-    expected, right = [], []
-    for batch, gold in batches:
-        scores, trees = parser.span_scores(batch), parser.trees(batch)
-        for place, n in enumerate(trees.n_words.tolist()):
-            table = scores.span[place].numpy() / temperature
-            likely = reference.marginals(table, n) if n > 1 else None
-            inside = slice(trees.offsets[place], trees.offsets[place + 1])
-            known = slice(gold.offsets[place], gold.offsets[place + 1])
-            true = set(zip(gold.starts[known], gold.ends[known], strict=True))
-            for span in zip(trees.starts[inside], trees.ends[inside], strict=True):
-                if span != (0, n) and span[1] - span[0] > 1:
-                    expected.append(likely[span])
-                    right.append(span in true)
-    assert len(expected) > 20 and 0 < sum(right) < len(right)
-    np.testing.assert_allclose(confidence.likely(temperature), expected, atol=1e-9)
-    assert confidence.right.tolist() == right
-
-
-def test_the_error_is_that_of_ten_bins(judged):
-    _, _, confidence = judged
-    likely, right = confidence.likely(), confidence.right
-    naive = 0.0
-    for low in np.arange(10) / 10:
-        own = [
-            (p, r)
-            for p, r in zip(likely, right, strict=True)
-            if low <= p < low + 0.1 or (low == 0.9 and p == 1)
-        ]
-        if own:
-            p, r = np.mean(own, axis=0)
-            naive += len(own) / len(likely) * abs(p - r)
-    assert confidence.error() == pytest.approx(naive)
-    assert sum(one.spans for one in confidence.bins()) == len(likely)
-
-
-def test_the_temperature_is_the_one_under_which_the_answers_are_most_likely(judged):
-    parser, batches, confidence = judged
-
-    def loss(temperature: float) -> float:
-        p = confidence.likely(temperature)
-        return -np.log(np.where(confidence.right, p, 1 - p)).sum()
-
-    best = confidence.temperature()
-    assert loss(best) == min(map(loss, TEMPERATURES))
-    # sure of everything and often wrong: the temperature must rise
-    hot = Confidence(parser, batches)
-    hot._scored = [
-        (type(scores)(scores.table, scores.span * 3, scores.n_words), trees, part)
-        for scores, trees, part in confidence._scored
-    ]
-    assert hot.temperature() == pytest.approx(3 * best, abs=0.35) or hot.temperature() == 5.0
-
-
-def test_no_spans_are_no_error(judged):
-    parser, _, _ = judged
-    empty = Confidence(parser, [])
-    assert empty.error() == 0.0 and empty.bins() == []

@@ -54,7 +54,6 @@ EXPERIMENT_OF_OUTPUT = {
     "results/experiments/jobs/": "experiment_rows",
     r"results/experiments/tables/.*\.weights$": "experiment_weights",
     r"results/experiments/tables/.*\.sentence$": "experiment_sentence",
-    r"results/experiments/tables/.*\.reliability$": "experiment_reliability",
     r"results/experiments/tables/.*\.png$": "experiment_picture",
     "results/experiments/tables/": "experiment_table",
     "results/experiments/encoders/": "tune_encoder",

@@ -45,21 +45,6 @@ experiments:
       - {<<: *run, encoders: [tuned], parsers: [upio], trees: [all], label: "{parser}, tuned",
          timed: true}
       - {<<: *run, parsers: [fpoa], steps: 1, trees: [3]}
-  calibration:
-    title: Calibration
-    columns: trees
-    reliability: true
-    metrics: [calibration_error]
-    runs: [{<<: *run, parsers: [tree-crf], steps: 1, trees: [2], apart: 2, calibrated: true}]
-  price:
-    title: Price
-    columns: trees
-    metrics: [brackets]
-    picture: true
-    price: random
-    runs:
-      - {<<: *run, parsers: [tree-crf], steps: 1, trees: [3, 4], first: 2,
-         draw: [random, diverse], label: "{draw}"}
   weights:
     title: Weights
     columns: trees
@@ -109,9 +94,7 @@ def test_tables_hold_every_row(done: Checkout) -> None:
 def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
     folder = done.folder / "results/experiments/tables"
     pictures = sorted(path.stem for path in folder.glob("*.png"))
-    assert pictures == [
-        *("calibration.reliability", "few", "few.sentence", "price", "weights.weights")
-    ]
+    assert pictures == ["few", "few.sentence", "weights.weights"]
     for name in pictures:
         assert (folder / f"{name}.csv").is_file()
         assert (folder / f"{name}.parquet").is_file()

@@ -136,34 +136,6 @@ rule experiment_weights:
         " --plan {params.plan:q} --output-prefix {params.prefix:q} 2> {log:q}"
 
 
-rule experiment_reliability:
-    input:
-        EXPERIMENTS.results,
-    output:
-        report(
-            "<results>/experiments/tables/{experiment}.reliability.png",
-            caption="../report/experiment.rst",
-            category="Experiments",
-            labels={"table": "{experiment}"},
-        ),
-        multiext(
-            "<results>/experiments/tables/{experiment}.reliability", ".csv", ".parquet"
-        ),
-    log:
-        "<logs>/experiments/reliability/{experiment}.log",
-    localrule: True
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        code=code_of("attree.cli.experiments:reliability"),
-        prefix=subpath(output[0], strip_suffix=".png"),
-        layout=EXPERIMENTS.layout,
-        plan=PLAN_PATH,
-    shell:
-        "attree experiment reliability {input:q} --experiment {wildcards.experiment:q}"
-        " --plan {params.plan:q} --output-prefix {params.prefix:q} 2> {log:q}"
-
-
 rule experiment_sentence:
     input:
         EXPERIMENTS.map_inputs,

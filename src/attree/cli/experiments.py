@@ -76,17 +76,6 @@ def weights(
 
 
 @app.command
-def reliability(
-    lists: Lists, /, *, experiment: Name, plan: PlanFile, output_prefix: options.OutputPrefix
-) -> None:
-    """Draw how often spans are right over how probable rows hold them."""
-    from attree.experiments.pictures import write_reliability
-
-    layout, results = _entry(plan, "tables", experiment)
-    write_reliability(lists, _records(results), layout, output_prefix)
-
-
-@app.command
 def table(
     lists: Lists,
     /,
@@ -116,14 +105,14 @@ def picture(table: Path, /, *, output: options.PictureOutput) -> None:
         table: Table: of `attree experiment table` (Parquet).
     """
     from attree.base.schemas import read_table
-    from attree.reports.figures import axis_of, check_format
+    from attree.reports.figures import check_format
 
     check_format(output)
     from attree.reports.figures import draw  # takes seconds
 
     cells, metadata = read_table(table)
     layout = metadata["settings"]
-    draw.save(draw.lines(cells.to_pylist(), layout["title"], axis_of(layout)), output)
+    draw.save(draw.lines(cells.to_pylist(), layout["title"], layout["axis"]), output)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,8 @@ def compare(first: Path, second: Path, /) -> None:
     """
     from attree.base import tables as render
     from attree.evaluation import HEADINGS
-    from attree.reports.tables.build import RESAMPLES, SentenceCounts, differences
+    from attree.evaluation.resampling import SentenceCounts, differences
+    from attree.evaluation.significance import RESAMPLES
 
     parsers = SentenceCounts.read(first), SentenceCounts.read(second)
     f1s = [parser.f1() for parser in parsers]

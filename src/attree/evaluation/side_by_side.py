@@ -23,7 +23,12 @@ from attree.evaluation import HEADED, METRICS
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score, upper_bound
-from attree.evaluation.significance import corpus_f1_parts, interval, paired_bootstraps
+from attree.evaluation.significance import (
+    RESAMPLES,
+    corpus_f1_parts,
+    interval,
+    paired_bootstraps,
+)
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.formats import resolve, together
 from attree.treebank.given import Treebank, is_table
@@ -42,7 +47,6 @@ if TYPE_CHECKING:
 BASELINES = ("right_branching", "left_branching", "balanced")
 #: scores with intervals and p values, against constituency trees
 _TESTED = ("corpus_f1", "labelled_f1")
-RESAMPLES = 2000
 _PLAIN = ("corpus_f1_no_root", "sentence_f1")
 #: A note names a system if more than this share of its spans has labels that no gold tree has.
 _OTHER_LABELS = 0.2

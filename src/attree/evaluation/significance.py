@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from attree.base.errors import AttreeError
 
+#: Number of resamples of the sentences in tables.
+RESAMPLES = 2000
 #: Sentences drawn at a time; they take a few MB.
 _DRAWN_AT_A_TIME = 500_000
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -80,30 +79,16 @@ def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     """Return the rows of the table that a row trains or ranks on, drawn at random.
 
     Draws of one seed are nested. If the set has fewer trees than asked for, all are taken, and the
-    record says how many. A row that chooses its trees has as many of them (see
-    :meth:`attree.experiments.trained.Trainings.drawn`).
+    record says how many.
     """
     aside = set_apart(row, sentences)
     if row.trees == APART:
         return aside
-    aside = [*aside, *_outside(row, sentences)]
     all_rows = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
-    if row.words and not all_rows:
-        problem = f"{row.train} has no more trees of {row.words[0]} to {row.words[1]} words"
-        raise AttreeError("no-trees", problem, fix="widen `words`")
     if row.trees == "all":
         return all_rows
     wanted = min(int(row.trees), len(all_rows))
     return draw_trees(sentences.table, wanted, seed=row.seed, apart_from=aside)
-
-
-def _outside(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
-    """Return the rows of the trees that are too short or too long for a row to draw."""
-    if row.words is None:
-        return []
-    lengths = np.asarray(sentences.table["words"].combine_chunks().value_lengths())
-    rows: list[int] = np.flatnonzero((lengths < row.words[0]) | (lengths > row.words[1])).tolist()
-    return rows
 
 
 def set_apart(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
@@ -122,15 +107,10 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], rows: list[int]
     Raises:
         AttreeError: the test set is a training set.
     """
-    training_rows = {row.train: rows}
-    if other := row.other():
-        beside = drawn(other, sets[other.train])
-        training_rows[other.train] = [*training_rows.get(other.train, []), *beside]
-    if row.test in training_rows:
+    if row.test == row.train:
         problem = f"{row.parser}: trees of {row.test} are both trained on and scored"
         raise AttreeError("overlap", problem, fix="name another set in `test`")
-    words = (sets[name].words_of(drawn_rows) for name, drawn_rows in training_rows.items())
-    seen = fingerprints(itertools.chain.from_iterable(words))
+    seen = fingerprints(sets[row.train].words_of(rows))
     if folder := folder_of_start(row.settings.get("start")):
         seen = np.concatenate([seen, load_parser(folder).trained_on])
     return int(np.isin(fingerprints(sets[row.test].words), seen).sum())
@@ -205,10 +185,6 @@ class Records:
     def path(self, name: str) -> Path:
         """Return the path of a record."""
         return self.folder / f"{name}.json"
-
-    def parser(self, name: str) -> Path:
-        """Return the folder of a parser that rows start from."""
-        return self.folder / "parsers" / name
 
     def get(self, name: str) -> dict[str, Any] | None:
         """Return a record, or None if the row has not run."""

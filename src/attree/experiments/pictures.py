@@ -1,4 +1,4 @@
-"""Draw learned head weights, a sentence's association and reliability, with their numbers."""
+"""Draw learned head weights and a sentence's association, with their numbers."""
 
 from __future__ import annotations
 
@@ -130,49 +130,3 @@ def write_sentence(
     labels = {"x": "to", "y": "from", "words": words}
     write_maps(matrices, prefix, labels, f"{test.name}, sentence {number}")
     return matrices
-
-
-#: Key of a record's bins → name in the picture.
-KINDS = {"bins": "as trained", "bins_scaled": "by a temperature"}
-
-
-def write_reliability(
-    results: list[Path], records: Path, layout: Mapping[str, Any], prefix: str
-) -> list[dict[str, Any]]:
-    """Draw the share of right spans by probability, over all draws of a line.
-
-    Args:
-        results: lists of records, as :func:`attree.experiments.tables.cells` takes them.
-        records: folder of the records.
-        layout: layout of the table; only ``title`` and ``places`` count.
-        prefix: path of the ``.png``, ``.csv`` and ``.parquet`` without its extension.
-
-    Raises:
-        AttreeError: no row is calibrated.
-    """
-    drawn: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
-    for label, column, _, record in placed_records(read_results(results)[0], records, layout):
-        for key, kind in KINDS.items():
-            for counted in record.get(key, ()):
-                cell = (f"{label}, {column}", kind, int(counted["bin"]))
-                drawn.setdefault(cell, []).append(counted)
-    if not drawn:
-        raise AttreeError("nothing-to-draw", "no row of this experiment is calibrated", file=prefix)
-    rows = [
-        {"line": line, "kind": kind, "bin": number, **_merge_bins(bins)}
-        for (line, kind, number), bins in sorted(drawn.items())
-    ]
-    made = provenance(code=["attree.experiments.pictures"], settings={"title": layout["title"]})
-    save(prefix, rows, [], made)
-    draw.save(draw.reliability(rows, layout["title"]), Path(f"{prefix}.png"))
-    return rows
-
-
-def _merge_bins(bins: list[Mapping[str, Any]]) -> dict[str, float]:
-    """Merge bins of several draws."""
-    spans = sum(part["spans"] for part in bins)
-    means = {
-        name: sum(part["spans"] * part[name] for part in bins) / spans
-        for name in ("likely", "right")
-    }
-    return {"spans": spans, **means}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-import random
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,12 +10,11 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.files import read_described
-from attree.base.registry import check_name
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import Records
 from attree.plan.rows import SHOWN
-from attree.reports.figures import ARTICLE, BASELINE, BRACKETS, CEILING, COMPUTED
+from attree.reports.figures import ARTICLE, BASELINE, CEILING, COMPUTED
 from attree.reports.tables.build import BASELINES, ScoreRow, read_published, score_rows
 
 _RECALL = "recall_"
@@ -202,17 +198,15 @@ def _computed_cells(placed: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -
 
 def _add(cell: Cell, record: Mapping[str, Any]) -> None:
     """Add a draw to its cell."""
-    row, other = record["row"], record["row"]["beside"]
-    asked, used = row["trees"], record["used"]
+    row, used = record["row"], record["used"]
+    asked = row["trees"]
     encoders = [*filter(None, cell.about.get("encoder", "").split(",")), row["encoder"]]
     cell.about |= {
         "encoder": ",".join(dict.fromkeys(encoders)),
         "parser": row["parser"],
         "train": row["train"],
-        "beside": f"{record['beside']:,} trees of {other['train']}" if other else None,
         "trees": str(asked),
         "trees_used": used,
-        "draw": row["draw"],
         "test": row["test"],
         "layer": row["layer"],
         "layers_used": ",".join(map(str, record.get("layers", []))) or None,
@@ -303,8 +297,6 @@ def tables(cells: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:
         if layout["labels"]:
             columns = dict.fromkeys(cell.column for cell in part)
             made += [_labels(part, column, title) for column in columns]
-    if line := layout.get("price"):
-        made.append(prices(cells, line, layout["title"]))
     return made
 
 
@@ -349,8 +341,6 @@ def _note(cells: Sequence[Cell]) -> str:
     if overlap := max((cell.about.get("overlap") or 0 for cell in cells), default=0):
         which = "One sentence" if overlap == 1 else f"Up to {overlap:,} of the sentences"
         parts.append(f"{which} scored may also stand in the trees drawn from.")
-    if others := {cell.about["beside"] for cell in cells if cell.about.get("beside")}:
-        parts.append(f"Trained on too: {', '.join(sorted(others))}.")
     if trained := sorted({str(cell.about["train"]) for cell in cells if cell.about.get("train")}):
         parts.append(f"Trees from {', '.join(trained)}.")
     return " ".join(parts)
@@ -376,132 +366,3 @@ def _list_below(cells: Mapping[tuple[str, str], Cell], metric: str, line: str | 
         return f"Every few-shot parser is above {line} in every column."
     listed = "; ".join(f"{label} on {', '.join(columns)}" for label, columns in below.items())
     return f"Few-shot parsers not above {line}: {listed}."
-
-
-#: The least share of brackets that choosing trees must save to be worth its parser.
-LEAST_SAVED = 0.25
-
-_F1 = "corpus_f1"
-
-#: (brackets, F1) of each number of trees, the fewest brackets first.
-Curve = Sequence[tuple[float, float]]
-
-#: Line → its cells, in one panel.
-Lines = Mapping[str, Sequence[Cell]]
-
-_RESAMPLES = 1000
-
-
-def prices(cells: Sequence[Cell], line: str, title: str) -> Table:
-    """Build a table of the brackets with which each line reaches the last F1 of ``line``.
-
-    The last F1 of a line is that of its most brackets. The note says whether another line needs at
-    least :data:`LEAST_SAVED` fewer brackets in every panel.
-
-    Args:
-        cells: cells of the experiment.
-        line: the label of the trees that are drawn at random.
-        title: title of the experiment.
-
-    Raises:
-        AttreeError: no such line.
-    """
-    panels = _lines(cells)
-    others = list(dict.fromkeys(label for lines in panels.values() for label in lines))
-    check_name(line, others, f"price: no line {line} in this table", near=True)
-    panels = {panel: lines for panel, lines in panels.items() if line in lines}
-    others.remove(line)
-    headings = ["trees", *(panel or "brackets" for panel in panels)]
-    goals = [_curve(lines[line])[-1] for lines in panels.values()]
-    rows = [[line, *(f"{cost:,.0f} (F1 {number(f1)})" for cost, f1 in goals)]]
-    rows += [[other, *(_cell(lines, other, line) for lines in panels.values())] for other in others]
-    note = f"{_HOW} {_verdict(panels, line, others)}"
-    return Table(f"{title}: brackets for the last F1 of {line}", headings, rows, note)
-
-
-def price(curve: Curve, f1: float) -> float | None:
-    """Return the fewest brackets with which a line reaches an F1, or None if it never does.
-
-    Between two points F1 is taken to grow with the logarithm of the brackets. A line whose first
-    point is above the F1 has the brackets of that point; it may need fewer.
-    """
-    if curve[0][1] >= f1:
-        return curve[0][0]
-    for (low, below), (high, above) in itertools.pairwise(curve):
-        if above >= f1:
-            share = (f1 - below) / (above - below)
-            return float(math.exp(math.log(low) + share * (math.log(high) - math.log(low))))
-    return None
-
-
-_HOW = (
-    "Means of all draws; between two points F1 is taken to grow with the logarithm of the price. "
-    "In parentheses the difference, and its range in 95 % of resamples of the draws."
-)
-
-
-def _lines(cells: Sequence[Cell]) -> dict[str, Lines]:
-    """Return panel → line → its cells that have both brackets and F1."""
-    panels: dict[str, dict[str, list[Cell]]] = {}
-    for cell in cells:
-        if cell.source == COMPUTED and cell.values.get(BRACKETS) and cell.values.get(_F1):
-            panels.setdefault(cell.panel, {}).setdefault(cell.label, []).append(cell)
-    return dict(panels)
-
-
-def _curve(cells: Sequence[Cell], draws: Sequence[int] | None = None) -> Curve:
-    """Return the curve of the means over draws: all, or those named, which may repeat."""
-
-    def mean(values: Sequence[float]) -> float:
-        return statistics.fmean(values if draws is None else [values[draw] for draw in draws])
-
-    return sorted({(mean(cell.values[BRACKETS]), mean(cell.values[_F1])) for cell in cells})
-
-
-def _saved(lines: Lines, other: str, line: str, draws: Sequence[int] | None = None) -> float | None:
-    """Return the share of the brackets of ``line`` that another line saves."""
-    cost, f1 = _curve(lines[line], draws)[-1]
-    needed = price(_curve(lines[other], draws), f1) if other in lines else None
-    return None if needed is None else 1 - needed / cost
-
-
-def _cell(lines: Lines, other: str, line: str) -> str:
-    if other not in lines:
-        return "–"
-    saved = _saved(lines, other, line)
-    if saved is None:
-        cost, f1 = max(_curve(lines[other]), key=lambda point: point[1])
-        return f"not with {cost:,.0f} (F1 {number(f1)})"
-    cost = (1 - saved) * _curve(lines[line])[-1][0]
-    return f"{cost:,.0f} ({', '.join([_percent(saved), *_interval(lines, other, line)])})"
-
-
-def _interval(lines: Lines, other: str, line: str) -> list[str]:
-    """Return the 95 % range of the difference when the draws of both lines are resampled."""
-    counts = {cell.draws for cell in (*lines[other], *lines[line])}
-    if len(counts) > 1 or counts == {1}:
-        return []
-    (count,), generator = counts, random.Random(0)
-    resamples = [generator.choices(range(count), k=count) for _ in range(_RESAMPLES)]
-    shares = (_saved(lines, other, line, draws) for draws in resamples)
-    saved = sorted(-math.inf if share is None else share for share in shares)
-    cut = round(0.025 * _RESAMPLES)
-    return [f"{_percent(saved[-1 - cut])} to {_percent(saved[cut])}"]
-
-
-def _percent(saved: float) -> str:
-    return "never" if math.isinf(saved) else f"{-100 * saved:+.0f} %"
-
-
-def _verdict(panels: Mapping[str, Lines], line: str, others: Sequence[str]) -> str:
-    """Return which lines save enough in every panel, and which one can be the default."""
-    counts = []
-    kept = []
-    for other in others:
-        saved = [_saved(lines, other, line) for lines in panels.values()]
-        enough = sum(share is not None and share >= LEAST_SAVED for share in saved)
-        counts.append(f"{other} in {enough} of {len(panels)}")
-        kept += [other] if enough == len(panels) else []
-    least = f"At least {100 * LEAST_SAVED:.0f} % fewer brackets than {line}"
-    result = f"{' and '.join(kept)} can be the default" if kept else f"{line} stays the default"
-    return f"{least}: {', '.join(counts)}. So {result}."

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from attree.base import registry
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
 from attree.base.status import FALLBACK, OK
-from attree.choosing import RANDOM, WAYS
-from attree.choosing.measure import measure
-from attree.choosing.ranking import SentenceMeasures
 from attree.encoder.load import Encoder
 from attree.experiments.data import (
     Records,
@@ -37,11 +28,10 @@ from attree.plan.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, S
 from attree.ready import folder_of_start
 from attree.rivals.self_training import fit_in_rounds
 from attree.stages.train import around_middle, parse_layers
-from attree.training.calibration import Confidence
 from attree.training.features import Features, SentenceFeatures, features_of
 from attree.training.fit import build_scorer, choose, choose_threshold, grid, plan_like
-from attree.training.gold import GoldTrees, read_trees
-from attree.training.parser import TrainedModel, TrainedParser, gold_trees, load_parser, save_parser
+from attree.training.gold import read_trees
+from attree.training.parser import TrainedModel, TrainedParser, load_parser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
 from attree.training.recipes import MANY, TrainingPlan, adapted, continued, recipe
 from attree.trees.parses import Parses
@@ -50,18 +40,6 @@ from attree.trees.sampling import draw_trees
 #: The most sentences of a set whose features are kept; of a larger set only drawn trees are read.
 _SMALL = 1000
 
-#: A set and the rows drawn from its table.
-Drawn = tuple[Set, Sequence[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pool:
-    """Rows of a table: those drawn first, the others, and measures of the others."""
-
-    first: list[int]
-    rest: list[int]
-    measured: SentenceMeasures
-
 
 class Trainings:
     """Trains the parsers of one job's rows; keeps the last one, and features of small sets.
@@ -69,7 +47,7 @@ class Trainings:
     Args:
         encoder: the encoder of all rows.
         sets: the sets that the rows read.
-        records: keeps choices of settings, and parsers that others start from.
+        records: keeps choices of settings.
         folder: folder for the features of large training sets.
     """
 
@@ -79,35 +57,6 @@ class Trainings:
         self.encoder, self.sets, self.records, self.folder = encoder, sets, records, folder
         self._last: tuple[str, TrainedParser] | None = None
         self._kept: dict[tuple[Set, str], dict[int, SentenceFeatures]] = {}
-        self._pools: dict[str, _Pool] = {}
-
-    def drawn(self, row: ExperimentRow) -> list[int]:
-        """Return the rows of the table that a row trains on: the first ones, then those chosen.
-
-        A parser trained on the first ones measures all other sentences once. There are fewer rows
-        than asked for if the set has no more sentences that this parser can parse.
-
-        Raises:
-            AttreeError: its parser has no distribution over trees.
-        """
-        if row.draw == RANDOM:
-            return drawn(row, self.sets[row.train])
-        pool = self._pool(row.chooser())
-        rank = registry.choose(WAYS, row.draw, what="way of choosing")
-        order = rank(pool.measured, max(int(row.trees) - len(pool.first), 0))
-        return pool.first + [pool.rest[index] for index in order.tolist()]
-
-    def _pool(self, chooser: ExperimentRow) -> _Pool:
-        name = digest(chooser.training())
-        if name not in self._pools:
-            sentences = self.sets[chooser.train]
-            first = drawn(chooser, sentences)
-            chosen = set(first)
-            every = drawn(replace(chooser, trees="all"), sentences)
-            rest = [index for index in every if index not in chosen]
-            parser = Parser(TrainedModel(self.parser(chooser), self.encoder))
-            self._pools[name] = _Pool(first, rest, measure(parser, sentences.words_of(rest)))
-        return self._pools[name]
 
     def parser(self, row: ExperimentRow) -> TrainedParser:
         """Train a row's parser, or return the last one if its training was the same."""
@@ -117,24 +66,25 @@ class Trainings:
         return self._last[1]
 
     def _train(self, row: ExperimentRow) -> TrainedParser:
-        plan, others, sets = self._plan(row), self._others(row), self._drawn_sets(row)
-        trees, raw = self._trees(sets), self._undrawn_words(row) if plan.recipe.rounds else []
+        plan, first, train = self._plan(row), self._start(row), self.sets[row.train]
+        rows = drawn(row, train)
+        trees = read_trees(train.table, rows)
+        raw = self._undrawn_words(row, rows) if plan.recipe.rounds else []
+        others: dict[str, Any] = {"first": first} if first else {}
         if not raw:  # with rounds, their sentences are not known yet
             scorer = build_scorer(self.encoder, plan, len(trees.gold))
-            others["features"] = self._features(sets, scorer)
+            others["features"] = self._features(row.train, rows, scorer)
         return fit_in_rounds(self.encoder, trees, plan, raw, **others)
 
-    def _features(self, sets: Sequence[Drawn], scorer: SpanScorer) -> Features:
+    def _features(self, name: Set, rows: list[int], scorer: SpanScorer) -> Features:
         """Return the features of drawn trees that a scorer reads, in their order.
 
         The encoder runs only once over a small set, however many rows draw from it.
         """
-        kept = [self._kept_features(name, scorer) for name, _ in sets]
-        wanted = [(part, row) for (_, rows), part in zip(sets, kept, strict=True) for row in rows]
-        if all(row in part for part, row in wanted):
-            return Features(scorer.layout(), [part[row] for part, row in wanted])
-        parts = [self.sets[name].words_of(rows) for name, rows in sets]
-        words = list(itertools.chain.from_iterable(parts))
+        kept = self._kept_features(name, scorer)
+        if all(row in kept for row in rows):
+            return Features(scorer.layout(), [kept[row] for row in rows])
+        words = self.sets[name].words_of(rows)
         return features_of(self.encoder, words, scorer.layout(), folder=self.folder)
 
     def _kept_features(self, name: Set, scorer: SpanScorer) -> dict[int, SentenceFeatures]:
@@ -148,63 +98,32 @@ class Trainings:
             self._kept[key] = dict(zip(rows, features.records, strict=True))
         return self._kept[key]
 
-    def _undrawn_words(self, row: ExperimentRow) -> list[list[str]]:
+    def _undrawn_words(self, row: ExperimentRow, rows: list[int]) -> list[list[str]]:
         """Return the words of the training sentences whose trees the row does not draw."""
         train = self.sets[row.train]
-        used = {*self.drawn(row), *set_apart(row, train)}
+        used = {*rows, *set_apart(row, train)}
         return train.words_of([index for index in range(len(train.table)) if index not in used])
-
-    def _drawn_sets(self, row: ExperimentRow) -> list[Drawn]:
-        """Return a row's trees, and those of a second set that is mixed into every batch."""
-        rows, beside = [row], row.other()
-        if beside and row.in_batches:
-            rows.append(beside)
-        return [(other.train, self.drawn(other)) for other in rows]
-
-    def _trees(self, sets: Sequence[Drawn]) -> GoldTrees:
-        """Read drawn trees; those of a second set lose their labels, which are other ones."""
-        trees, *others = (read_trees(self.sets[name].table, rows) for name, rows in sets)
-        return sum((other.without_labels() for other in others), trees)
-
-    def _others(self, row: ExperimentRow) -> dict[str, Any]:
-        """Return the parser that training starts from, if any, as an argument of :func:`fit`."""
-        other = None if row.in_batches else row.other()
-        first = self._first(other) if other else self._start(row)
-        return {"first": first} if first else {}
 
     def _start(self, row: ExperimentRow) -> TrainedParser | None:
         """Load the parser that the row's settings name as ``start``, if they name one."""
         folder = folder_of_start(row.settings.get("start"))
         return load_parser(folder, device=str(self.encoder.device)) if folder else None
 
-    def _first(self, row: ExperimentRow) -> TrainedParser:
-        """Return the parser of a second set to start from; all jobs together train it once."""
-        folder = self.records.parser(self._name(row))
-        if not folder.is_dir():
-            part = folder.with_name(f".{folder.name}.{os.getpid()}")
-            save_parser(self.parser(row), part)
-            try:
-                part.rename(folder)
-            except OSError:  # another job was faster
-                shutil.rmtree(part)
-        return load_parser(folder, device=str(self.encoder.device))
-
     def _name(self, row: ExperimentRow) -> str:
         """Return a hash of everything that decides the row's training."""
         encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
-        trees = [self.sets[name].hash for name in row.sets[:-1]]
-        return digest([row.training(), *encoder, *trees, first_weights(row), code("trained")])
+        trees = self.sets[row.train].hash
+        return digest([row.training(), *encoder, trees, first_weights(row), code("trained")])
 
     def _plan(self, row: ExperimentRow) -> TrainingPlan:
         plan = plan_of(row, self.encoder.n_layers)
         if row.layer is None and (first := self._start(row)):
             plan = plan_like(plan, first)
-        if not row.tuned:
+        if row.layer != TUNED:
             return plan
         choice = self._choice(row, plan)
         chosen = replace(plan.recipe, dropout=choice["dropout"])
-        layers, shares = tuple(choice["layers"]), tuple(choice["shares"])
-        return replace(plan, layers=layers, recipe=chosen, shares=shares)
+        return replace(plan, layers=tuple(choice["layers"]), recipe=chosen)
 
     def _choice(self, row: ExperimentRow, plan: TrainingPlan) -> dict[str, Any]:
         """Choose settings by the first draw; all draws of as many trees share the choice."""
@@ -218,14 +137,12 @@ class Trainings:
                 replace(plan, seed=0),
                 layers=[parse_layers(text) for text in row.candidates] or [plan.layers],
                 dropouts=row.dropouts,
-                shares=_shares(row),
             )
-            trees, others = self._trees(self._drawn_sets(first)), self._others(first)
-            best, tried = choose(self.encoder, trees, tuning, plans, **others)
+            trees, start = read_trees(train.table, drawn(first, train)), self._start(first)
+            best, tried = choose(self.encoder, trees, tuning, plans, first=start)
             choice = {
                 "layers": list(best.layers),
                 "dropout": best.recipe.dropout,
-                "shares": best.shares,
                 "tried": tried,
                 "trees": tuning.sentence,
             }
@@ -251,15 +168,7 @@ def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
         del settings["start"]
         few = row.trees if isinstance(row.trees, int) else MANY
         base = continued(base, few, rate_given="learning_rate" in row.settings)
-    if shares := _shares(row):
-        settings["shares"] = shares[0]
     return TrainingPlan(base, layers, size=row.size, seed=row.seed, **settings)
-
-
-def _shares(row: ExperimentRow) -> list[tuple[float, ...]]:
-    """Return the choices of shares that the row's trees and the second set's have of a batch."""
-    shares = row.beside["shares"] if row.beside and row.in_batches else []
-    return [(share, 1.0 - share) for share in shares]
 
 
 #: Stands for a ``threshold`` that is chosen; the most trees that it is chosen on.
@@ -279,7 +188,7 @@ class Trainer:
 
     def run(self, row: ExperimentRow) -> dict[str, Any]:
         """Return a row's scores and the facts of its training."""
-        rows = self.trainings.drawn(row)
+        rows = drawn(row, self.sets[row.train])
         shared = overlap(row, self.sets, [*rows, *set_apart(row, self.sets[row.train])])
         parser = self.trainings.parser(row)
         test = self._test(row.test, parser)
@@ -293,18 +202,13 @@ class Trainer:
         if row.timed:
             timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
             extra["sentences_a_second"] = sentences_a_second(timed, gold_set, row.max_words)
-        if row.calibrated:
-            extra |= self._calibration(row, parser, test, gold_set)
         return {
             **scores(gold_set.gold, parses, max_words=row.max_words),
             **extra,
             "used": len(rows),
-            "brackets": brackets(self.sets[row.train], rows),
             "overlap": shared,
-            "beside": sum(training["sources"][1:]) or (training["first"] or {}).get("trees"),
             "layers": parser.layers,
             "dropout": parser.recipe.dropout,
-            "share": training["plan"]["shares"][0] if training["plan"]["shares"] else None,
             "size": row.size or self.encoder.hidden_size,
             "steps": training["steps"],
             "loss": training["loss"],
@@ -341,39 +245,6 @@ class Trainer:
         threshold, _ = choose_threshold(parser, source, trees.gold)
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
 
-    def _calibration(
-        self, row: ExperimentRow, parser: TrainedParser, test: _Test, gold_set: SentenceSet
-    ) -> dict[str, Any]:
-        """Return the calibration errors (percent) as trained and with a temperature.
-
-        The temperature is chosen on the trees set apart.
-
-        Raises:
-            AttreeError: no trees are set apart, or the parser has no probabilities.
-        """
-        apart = set_apart(row, self.sets[row.train])
-        if not apart or "tree_crf" not in parser.recipe.objective:
-            problem = f"{row.parser}: `calibrated` needs a tree CRF and trees set apart"
-            fix = "choose tree-crf-full, and set `apart` to 40 or so"
-            raise AttreeError("not-calibrated", problem, fix=fix)
-        trees = read_trees(self.sets[row.train].table, apart)
-        gold = gold_trees(trees.gold)
-        source = BatchSource.of(self.encoder, trees.words, parser.scorer)
-        singles = (np.array([index]) for index in range(len(apart)))
-        temperature = Confidence(
-            parser, ((source.batch(rows.tolist()), gold.take(rows)) for rows in singles)
-        ).temperature()
-        parts = zip(test.features, test.prepared.batches, strict=True)
-        confidence = Confidence(parser, ((b, gold_set.gold.trees.take(rows)) for b, rows in parts))
-        return {
-            "temperature": temperature,
-            "temperature_trees": len(apart),
-            "calibration_error": 100 * confidence.error(),
-            "calibration_error_scaled": 100 * confidence.error(temperature),
-            "bins": [asdict(counts) for counts in confidence.bins()],
-            "bins_scaled": [asdict(counts) for counts in confidence.bins(temperature)],
-        }
-
     def _test(self, name: str, parser: TrainedParser) -> _Test:
         key = (name, digest(parser.scorer.reads()))
         if key not in self._tests:
@@ -398,11 +269,6 @@ class _Test:
         prepared = replace(self.prepared, decoder=model)
         trees = prepared.trees(self.features)
         return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
-
-
-def brackets(sentences: SentenceSet, rows: list[int]) -> int:
-    """Count the gold brackets, of two words and more, of some trees: their annotation cost."""
-    return sum(len(tree.brackets) for tree in read_trees(sentences.table, rows).gold)
 
 
 def head_weights(parser: TrainedParser, n_layers: int) -> list[Any] | None:

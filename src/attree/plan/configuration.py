@@ -23,7 +23,7 @@ _HEADS = (
     r"\A(all|best(:[1-9][0-9]{0,8})?|above:[0-9]{1,9}(\.[0-9]+)?"
     r"|list:[0-9]{1,9}\.[0-9]{1,9}(,[0-9]{1,9}\.[0-9]{1,9})*)\Z"
 )
-_LABEL = r"\A([^{}]|\{(parser|encoder|layer|size|trees|test|draw)\})*\Z"
+_LABEL = r"\A([^{}]|\{(parser|encoder|layer|size|trees|test)\})*\Z"
 _SET = r"\A[^/]+/[^/]+\Z"
 
 Above0 = Annotated[int, Meta(ge=1)]
@@ -430,26 +430,6 @@ class MaskedLM(Keys):
     head_steps: From0 = OPTIONAL
 
 
-class Beside(Keys):
-    """Another set to train on too.
-
-    Attributes:
-        train: the other set, language/split, or null for none
-        trees: how many of its trees are drawn
-        how: start, from the weights of a parser trained on it; or batches, with trees of both sets
-            in every batch
-        shares: a list of the share that the row's own trees have of a batch; of several the best on
-            the trees set apart
-        steps: how many batches the parser trains on whose weights are the start, or null
-    """
-
-    train: Annotated[str, Meta(pattern=_SET)] | None = None
-    trees: Trees = "all"
-    how: Annotated[str, one_of("attree.plan.rows:BESIDE")] = "start"
-    shares: Some[Annotated[float, Meta(gt=0, lt=1)]] = several(0.5)
-    steps: Above0 | None = None
-
-
 class Run(Keys):
     """Rows of an experiment: encoders, parsers, train and test.
 
@@ -460,11 +440,7 @@ class Run(Keys):
         test: a list of the sets that are parsed
         languages: a list of languages, each of them an entry of its own: {language} in train and
             test stands for it
-        beside: another set to train on too, such as English trees
         trees: a list of numbers of trees, all, or apart (the trees set apart)
-        draw: a list of ways in which trees are drawn
-        first: how many trees are drawn at random to train the parser that chooses the others
-        words: of how many words trees are drawn, least and most, such as [5, 30], or null for all
         draws: how many draws of each number
         seeds_of_all: how many seeds train on all trees
         apart: how many trees are kept out of every draw to choose settings on
@@ -478,8 +454,7 @@ class Run(Keys):
         heads: a choice of heads, such as best:10
         steps: batches trained on
         timed: whether parsing is timed
-        calibrated: whether span probabilities are compared with the share that is right
-        label: the line in the table; {parser}, {encoder}, {layer}, {size}, {trees}, {test}, {draw}
+        label: the line in the table; {parser}, {encoder}, {layer}, {size}, {trees}, {test}
     """
 
     encoders: Names
@@ -487,11 +462,7 @@ class Run(Keys):
     train: Annotated[str, Meta(pattern=_SET)]
     test: Sets
     languages: AnyNames = NONE
-    beside: Beside = EMPTY
     trees: Different[Literal["all", "apart"] | Above0] = several("all")
-    draw: Different[Annotated[str, one_of("attree.choosing:WAYS")]] = several("random")
-    first: Above0 = 5
-    words: Annotated[list[Above0], Meta(min_length=2, max_length=2)] | None = None
     draws: Above0 = 1
     seeds_of_all: Above0 = 1
     apart: From0 = 0
@@ -504,7 +475,6 @@ class Run(Keys):
     heads: str | None = None
     steps: int | None = None
     timed: bool = False
-    calibrated: bool = False
     label: Annotated[str, Meta(pattern=_LABEL)] = "{parser}"
 
 
@@ -518,14 +488,12 @@ class ExperimentSettings(Keys):
         labels: whether label recall is shown
         picture: whether lines are drawn
         weights: whether learned weights over heads are drawn
-        reliability: whether the share of right spans is drawn over their probability
         sentence: the number, from 1, of a test sentence whose association is drawn, or null
         baselines: whether fixed trees stand beside
         tables: a list of tables of `tables`, whose rows stand here too
         published: the table of published figures, or test set → table
         above: the line that few-shot parsers should be above; the table says which are not
         panels: whether each language tested has a table, and a part of the picture, of its own
-        price: the line beside whose price in brackets that of the others is put, or null
         note: a text that stands below the table, or null
         runs: a list; every combination of an entry's lists is a row
     """
@@ -539,14 +507,12 @@ class ExperimentSettings(Keys):
     labels: bool = False
     picture: bool = False
     weights: bool = False
-    reliability: bool = False
     sentence: Above0 | None = None
     baselines: bool = False
     tables: list[str] = NONE
     published: str | dict[str, str] | None = None
     above: str | None = None
     panels: bool = False
-    price: str | None = None
     note: str | None = None
 
 

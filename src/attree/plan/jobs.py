@@ -13,7 +13,6 @@ from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from attree.base.provenance import digest
 from attree.base.registry import check_name
-from attree.choosing import RANDOM
 from attree.plan import paths
 from attree.plan.paths import path_of
 from attree.plan.plan import Plan, as_options, files_of_start, folders_of
@@ -59,8 +58,6 @@ class _Expander:
         if spec["panels"]:
             rows = [replace(placed, panel=placed.row.test.partition("/")[0]) for placed in rows]
         _check_cells(rows, where)
-        if spec["price"] is not None:
-            _check_exists(spec["price"], {placed.label for placed in rows}, f"{where}: line")
         for table in spec["tables"]:
             _check_exists(table, self.config["tables"], f"{where}: table")
         published = spec["published"] or {}
@@ -71,17 +68,12 @@ class _Expander:
     def _rows(self, run: Mapping[str, Any], axis: str, where: str) -> Iterable[Placed]:
         """Yield a row for each combination of the run's parsers, encoders, trees and so on."""
         sources = {slug: self._encoders(slug, where) for slug in run["encoders"]}
-        if run["words"] and run["words"][0] > run["words"][1]:
-            least, most = run["words"]
-            problem = f"{where}: words: {least} is more than {most}"
-            raise AttreeError("bad-words", problem, fix="write the smaller one first")
-        lists = ("parsers", "encoders", "layers", "sizes", "draw", "trees", "max_words", "test")
-        for parser, slug, layer, size, way, trees, longest, test in itertools.product(
+        lists = ("parsers", "encoders", "layers", "sizes", "trees", "max_words", "test")
+        for parser, slug, layer, size, trees, longest, test in itertools.product(
             *(run[key] for key in lists)
         ):
             kind, settings = self._parser(parser, run, where)
             is_trained = kind == "trained"
-            _check_way(way, kind, trees, run["first"], where)
             for encoder, seed in itertools.product(sources[slug], _draws(run, trees)):
                 row = ExperimentRow(
                     kind,
@@ -99,14 +91,9 @@ class _Expander:
                     dropouts=tuple(run["dropouts"]) if layer == TUNED else (),
                     size=size if is_trained else 0,
                     timed=run["timed"],
-                    calibrated=run["calibrated"] and is_trained,
-                    beside=run["beside"] if is_trained and run["beside"]["train"] else None,
-                    draw=way,
-                    first=0 if way == RANDOM else run["first"],
-                    words=tuple(run["words"]) if run["words"] else None,
                 )
                 names = {"parser": parser, "encoder": slug, "layer": layer, "size": size}
-                label = run["label"].format(**names, trees=trees, test=test, draw=way)
+                label = run["label"].format(**names, trees=trees, test=test)
                 columns = map(str, run["across"]) if run["across"] else [column_of(row, axis)]
                 yield from (Placed(row, label, column) for column in columns)
 
@@ -140,23 +127,6 @@ def _in_language(sets: Any, language: str) -> Any:
     if isinstance(sets, list):
         return [_in_language(name, language) for name in sets]
     return sets.replace("{language}", language) if language else sets
-
-
-def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) -> None:
-    """Refuse a way of choosing for averaged heads, or for no more trees than the first ones."""
-    if way == RANDOM:
-        return
-    if kind == "heads":
-        problem = f"{where}: only parsers that are trained take draw {way}"
-        fix = f"write draw: [{RANDOM}] for averaged heads"
-        raise AttreeError("draw-without-parser", problem, fix=fix)
-    if not isinstance(trees, int) or trees <= first:
-        raise AttreeError(
-            "draw-too-few",
-            f"{where}: draw {way} chooses none of {trees} trees, since the first {first} are drawn "
-            "at random",
-            fix="ask for more trees, or lower `first`",
-        )
 
 
 def column_of(row: ExperimentRow, axis: str) -> str:
@@ -374,12 +344,7 @@ class Experiments:
 
 _LAYOUT = (
     *("title", "axis", "metrics", "baselines", "labels", "published", "above", "sentence"),
-    *("panels", "note", "price"),
+    *("panels", "note"),
 )
 #: Setting of an experiment → what the picture's file name has before its extension.
-_PICTURES = {
-    "picture": "",
-    "weights": "weights.",
-    "reliability": "reliability.",
-    "sentence": "sentence.",
-}
+_PICTURES = {"picture": "", "weights": "weights.", "sentence": "sentence."}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from attree.choosing import RANDOM
 from attree.evaluation import HEADINGS, LABELLED
 
 #: Kind of row → the modules that decide its result.
@@ -16,35 +15,21 @@ CODE = {
 }
 #: Kind of row → modules that it imports but does not run.
 SPARES = {
-    "heads": (
-        *("attree.experiments.trained", "attree.stages.train", "attree.training.parser"),
-        "attree.choosing.ranking",
-    ),
+    "heads": ("attree.experiments.trained", "attree.stages.train", "attree.training.parser"),
     "trained": ("attree.experiments.heads", "attree.parsers.heads", "attree.association.ranking"),
 }
 
 #: The fields of a row that can tell a table's columns apart.
 AXES = ("trees", "layer", "size", "max_words", "test", "step")
 
-#: The metrics that a table can show: F1, labelled F1, speed, calibration errors (percent), and the
-#: number of brackets trained on.
-SHOWN = (
-    *HEADINGS,
-    *LABELLED,
-    *("sentences_a_second", "seconds"),
-    *("calibration_error", "calibration_error_scaled", "temperature"),
-    "brackets",
-)
-
+#: The metrics that a table can show: F1, labelled F1, speed, and the seconds of training.
+SHOWN = (*HEADINGS, *LABELLED, "sentences_a_second", "seconds")
 
 #: Stands for the trees set apart from the draws, to choose settings or heads on.
 APART = "apart"
 
 #: Stands for a layer that is chosen on these trees.
 TUNED = "tuned"
-
-#: Ways to train on a second set: start from its parser's weights, or mix its trees into batches.
-BESIDE = ("start", "batches")
 
 #: Keys of a ``trained`` parser that change its recipe, and keys that change its training.
 RECIPE_KEYS = (
@@ -81,13 +66,6 @@ class ExperimentRow:
         dropouts: rates chosen among with it; the recipe's own if there are none.
         size: of the projection, 0 for the encoder's own.
         timed: whether the parsing is timed, from words to trees.
-        calibrated: whether span probabilities are compared with the share that is right.
-        beside: a second set to train on, such as English, or None: ``train``,
-            ``trees``, ``how`` (a name in :data:`BESIDE`), ``shares`` and ``steps``.
-        draw: how trees are drawn, a name in :data:`attree.choosing.WAYS`.
-        first: how many trees are drawn at random, to train the parser that chooses the others; 0
-            if all are drawn at random.
-        words: the fewest and most words of a drawn tree, or None for any length.
     """
 
     kind: str
@@ -105,56 +83,16 @@ class ExperimentRow:
     dropouts: tuple[float, ...] = ()
     size: int = 0
     timed: bool = False
-    calibrated: bool = False
-    beside: Mapping[str, Any] | None = None
-    draw: str = RANDOM
-    first: int = 0
-    words: tuple[int, int] | None = None
 
     @property
     def sets(self) -> tuple[Set, ...]:
         """The sets that the row reads."""
-        others = (self.beside["train"],) if self.beside else ()
-        return (self.train, *others, self.test)
-
-    @property
-    def in_batches(self) -> bool:
-        """Whether every batch has trees of the second set."""
-        return self.beside is not None and self.beside["how"] == "batches"
-
-    def other(self) -> ExperimentRow | None:
-        """Return the row of the same seed that is trained on the second set alone, or None."""
-        if self.beside is None:
-            return None
-        steps = {"steps": self.beside["steps"]} if self.beside["steps"] else {}
-        return replace(
-            self,
-            settings={**self.settings, **steps},
-            train=self.beside["train"],
-            trees=self.beside["trees"],
-            apart=0,
-            layer=None if self.layer == TUNED else self.layer,
-            candidates=(),
-            dropouts=(),
-            beside=None,
-            draw=RANDOM,
-            first=0,
-            words=None,
-        )
-
-    def chooser(self) -> ExperimentRow:
-        """Return the row whose parser, trained on the first trees, chooses the others."""
-        return replace(self, trees=self.first, draw=RANDOM, first=0)
-
-    @property
-    def tuned(self) -> bool:
-        """Whether settings are chosen on the trees set apart."""
-        return self.layer == TUNED or len((self.beside or {}).get("shares", ())) > 1
+        return (self.train, self.test)
 
     def training(self) -> dict[str, Any]:
         """Return the settings that decide the trained weights, without decoding and test."""
         settings = asdict(self)
-        for key in ("parser", "test", "max_words", "timed", "calibrated"):
+        for key in ("parser", "test", "max_words", "timed"):
             del settings[key]
         settings["settings"] = {k: v for k, v in self.settings.items() if k not in DECODING_KEYS}
         return settings
@@ -162,8 +100,7 @@ class ExperimentRow:
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> ExperimentRow:
         """Build a row from its JSON."""
-        lists = ("candidates", "dropouts", "words")
-        as_tuples = {key: tuple(fields[key]) for key in lists if fields[key] is not None}
+        as_tuples = {key: tuple(fields[key]) for key in ("candidates", "dropouts")}
         return cls(**{**fields, **as_tuples})
 
 

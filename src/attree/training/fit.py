@@ -295,15 +295,13 @@ def grid(
     *,
     layers: Sequence[tuple[int, ...]],
     dropouts: Sequence[float] = (),
-    shares: Sequence[tuple[float, ...]] = (),
 ) -> list[TrainingPlan]:
-    """Vary a plan over layers, dropout rates and treebanks' shares of the batches."""
+    """Vary a plan over layers and dropout rates."""
     rates = dropouts or [plan.recipe.dropout]
     return [
-        replace(plan, layers=chosen, recipe=replace(plan.recipe, dropout=rate), shares=share)
+        replace(plan, layers=chosen, recipe=replace(plan.recipe, dropout=rate))
         for chosen in layers
         for rate in rates
-        for share in shares or [plan.shares]
     ]
 
 

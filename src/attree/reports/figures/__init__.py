@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from attree.base.errors import AttreeError
 
@@ -13,15 +11,6 @@ COMPUTED, BASELINE, CEILING, ARTICLE = "computed", "baseline", "ceiling", "artic
 
 #: File name extensions of figures.
 FORMATS = (".png", ".svg", ".pdf")
-
-
-#: The axis of figures that compare costs: brackets of the training trees.
-BRACKETS = "brackets"
-
-
-def axis_of(layout: Mapping[str, Any]) -> str:
-    """Return the axis of an experiment's figure: its columns, or brackets."""
-    return BRACKETS if layout.get("price") else str(layout["axis"])
 
 
 def check_format(output: Path) -> None:

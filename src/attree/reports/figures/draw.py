@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from attree.base.files import whole_file
 from attree.base.text import safe
-from attree.reports.figures import ARTICLE, BASELINE, BRACKETS, COMPUTED
+from attree.reports.figures import ARTICLE, BASELINE, COMPUTED
 
 # a word such as $\frac{$ is drawn as it is
 matplotlib.rcParams["text.parse_math"] = False
@@ -40,7 +40,6 @@ AXIS_TITLES = {
     "length": "words in the sentence (sentences)",
     "test": "test set",
     "step": "steps",
-    BRACKETS: "brackets of the trees",
 }
 
 
@@ -56,11 +55,7 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
         axis: a name in :data:`AXIS_TITLES`.
     """
     shown: _Rows = [
-        row
-        for row in rows
-        if row["source"] in (COMPUTED, ARTICLE)
-        and row["corpus_f1"] is not None
-        and (axis != BRACKETS or row[BRACKETS] is not None)
+        row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
     ]
     panels = list(dict.fromkeys(row.get("panel") or "" for row in shown)) or [""]
     labels = list(dict.fromkeys(row["label"] for row in shown))
@@ -108,13 +103,12 @@ def _parts(count: int, n_labels: int) -> tuple[Figure, list[Any], Any]:
 def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
     """Draw a line for each parser, in the same style in every panel."""
     positions = _places(list(dict.fromkeys(row["column"] for row in rows)))
-    priced = axis == BRACKETS
     for index, label in enumerate(labels):
         line = _without_repeats([row for row in rows if row["label"] == label])
         if not line:
             continue
         axes.errorbar(
-            [row[BRACKETS] if priced else positions[row["column"]] for row in line],
+            [positions[row["column"]] for row in line],
             [row["corpus_f1"] for row in line],
             yerr=[row["corpus_f1_std"] or 0.0 for row in line],
             label=label,
@@ -128,8 +122,7 @@ def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
     if axis == "trees" and min(positions.values(), default=0) > 0:
         axes.set_xscale("log")
         axes.minorticks_off()
-    if not priced:
-        axes.set_xticks(list(positions.values()), list(positions), fontsize=8)
+    axes.set_xticks(list(positions.values()), list(positions), fontsize=8)
     axes.set_xlabel(AXIS_TITLES[axis])
     axes.set_ylabel("corpus F1")
     axes.grid(alpha=0.3)
@@ -181,30 +174,6 @@ def maps(matrices: Mapping[str, Matrix], sides: Mapping[str, Any]) -> Figure:
             for y, x in np.ndindex(matrix.shape)
         ))  # fmt: skip
         figure.colorbar(picture, ax=axes, shrink=0.8)
-    return figure
-
-
-def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
-    """Draw the share of right spans over their probability; both are equal on the diagonal.
-
-    Args:
-        rows: line, kind, spans, likely, right; the size of a point is its share of the spans.
-        title: title of the figure.
-    """
-    figure, axes = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
-    axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="right as often as said")
-    for key in dict.fromkeys((row["line"], row["kind"]) for row in rows):
-        points = [row for row in rows if (row["line"], row["kind"]) == key]
-        total = sum(row["spans"] for row in points)
-        x, y = ([row[name] for row in points] for name in ("likely", "right"))
-        (line,) = axes.plot(x, y, linewidth=1.2, label=", ".join(key))
-        sizes = [300 * row["spans"] / total for row in points]
-        axes.scatter(x, y, s=sizes, color=line.get_color(), alpha=0.6)
-    axes.set_xlabel("probability of a span")
-    axes.set_ylabel("share of such spans in the gold tree")
-    axes.set_title(title, fontsize=10)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
     return figure
 
 

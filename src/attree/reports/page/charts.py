@@ -143,15 +143,6 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
     return as_svg(drawn, title, *points)
 
 
-def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
-    """Draw the share of right spans over their probability."""
-    points = (
-        f"{row['line']}, {row['kind']}: {row['likely']:.2f} said, {row['right']:.2f} right"
-        for row in rows
-    )
-    return as_svg(partial(_draw_fitted, draw.reliability, rows, ""), title, *points)
-
-
 def heads(path: Path, results: Path) -> str:
     """Draw the F1 of every head in a ranking file."""
     table, _ = read_table(path, schema=HEADS_SCHEMA)

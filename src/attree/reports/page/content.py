@@ -17,16 +17,16 @@ from attree.base.files import read_json
 from attree.base.provenance import versions
 from attree.base.schemas import WORDS_SHOWN, read_table
 from attree.base.tables import Table, number, saved_tables
+from attree.evaluation.resampling import SentenceCounts
 from attree.parsers.reading import BADLY
 from attree.plan.paths import SENTENCE_SCORES
-from attree.reports.figures import COMPUTED, axis_of
+from attree.reports.figures import COMPUTED
 from attree.reports.page import charts, reading, scores
 from attree.reports.page.explorer import explorer
 from attree.reports.page.run import ReportedRun
 from attree.reports.tables.build import (
     SHOWN,
     ScoreRow,
-    SentenceCounts,
     by_test,
     confusion_table,
     language,
@@ -157,25 +157,9 @@ def _experiment(path: Path) -> dict[str, Any]:
     return {
         "title": title,
         "tables": saved_tables(path),
-        "chart": charts.lines(rows, title, axis_of(layout)) if drawn else "",
-        **_reliability(path.with_name(f"{path.stem}.reliability.parquet"), title),
+        "chart": charts.lines(rows, title, str(layout["axis"])) if drawn else "",
         "maps": {kind: charts.maps(file) for kind, file in figure_tables.items() if file.is_file()},
     }
-
-
-def _reliability(path: Path, title: str) -> dict[str, Any]:
-    """Return a chart and a table of the share of right spans over their probability."""
-    if not path.is_file():
-        return {}
-    bins = read_table(path)[0].to_pylist()
-    lines = []
-    for row in bins:
-        shares = [f"{row[name]:.3f}" for name in ("likely", "right")]
-        lines.append([row["line"], row["kind"], *shares, f"{row['spans']:,}"])
-    headings = ["parser", "probabilities", "mean probability", "share right", "spans"]
-    note = "Spans of like probability together; well calibrated, the two columns are equal."
-    table = Table("Probability of spans, and the share that is right", headings, lines, note)
-    return {"reliability": charts.reliability(bins, title), "bins": table}
 
 
 #: column of the table of encoders → key of an encoder's description

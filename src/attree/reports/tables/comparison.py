@@ -17,15 +17,13 @@ from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
+from attree.evaluation.resampling import PARTS, SentenceCounts, every_difference
+from attree.evaluation.significance import RESAMPLES
 from attree.plan.paths import GRAMMAR, IMPORTED
 from attree.reports.tables.build import (
-    PARTS,
     RECALL,
-    RESAMPLES,
     ScoreRow,
-    SentenceCounts,
     by_test,
-    every_difference,
     heading_of,
     read_published,
     score_rows,
