@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import ReadingOptions
+from attree.training import STEPS
 
 _TRAIN = "Train and score"
 _NUMBERS_OF_TREES = ["10", "20", "40"]
@@ -36,7 +37,7 @@ def evaluate_command(
     draws: Annotated[int, Parameter(validator=options.between(1), group=_TRAIN)] = 1,
     parser: Annotated[options.Words | None, Parameter(completer=completion.methods)] = None,
     encoder: Annotated[options.Encoder | None, Parameter(group=_TRAIN)] = None,
-    steps: Annotated[options.Steps, Parameter(group=_TRAIN)] = 200,
+    steps: Annotated[options.Steps, Parameter(group=_TRAIN)] = STEPS,
     start: Annotated[str | None, Parameter(group=_TRAIN)] = None,
     allow_overlap: options.AllowOverlap = False,
     accept_loss: options.AcceptLoss = 0.0,

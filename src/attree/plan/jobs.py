@@ -17,6 +17,7 @@ from attree.plan import paths
 from attree.plan.paths import path_of
 from attree.plan.plan import Plan, as_options, files_of_start, folders_of
 from attree.plan.rows import APART, SPARES, TUNED, Experiment, ExperimentRow, Placed, Set
+from attree.training import STEPS
 
 #: Keys of a parser that averages heads.
 _HEADS_KEYS = ("source", "association", "score", "decoder", "heads", "rank_by")
@@ -131,7 +132,7 @@ def _in_language(sets: Any, language: str) -> Any:
 
 def column_of(row: ExperimentRow, axis: str) -> str:
     """Return the heading of a row's column."""
-    value = row.settings.get("steps", 200) if axis == "step" else getattr(row, axis)
+    value = row.settings.get("steps", STEPS) if axis == "step" else getattr(row, axis)
     if axis == "max_words":
         return "all" if value is None else f"≤{value}"
     return "middle" if axis == "layer" and value is None else str(value)

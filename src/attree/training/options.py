@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import between
+from attree.training import STEPS
 
 TREES, PARSER = "Which trees", "Which parser"
 TUNING, MORE = "Chosen on other trees", "Training"
@@ -120,6 +121,6 @@ class Fitting:
     size: Annotated[int, Parameter(group=PARSER)] = 0
     specials: Annotated[bool, Parameter(group=PARSER)] = False
     start: str | None = None
-    steps: options.Steps = 200
+    steps: options.Steps = STEPS
     batch: options.Batch = 10
     decay: bool = False

@@ -14,6 +14,7 @@ from attree.base.files import described, read_described
 from attree.base.languages import code_in
 from attree.base.registry import check_name
 from attree.decoding import DECODERS
+from attree.training import STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class TrainingPlan:
     size: int = 0
     start: str = "encoder"
     specials: bool = False
-    steps: int = 200
+    steps: int = STEPS
     batch: int = 10
     seed: int = 0
     weight_decay: float = 0.0

@@ -31,6 +31,7 @@ from attree.parsers.parser import Parser
 from attree.ready import DEFAULT, usual_encoder
 from attree.stages import train as session
 from attree.stages.attention import columns_for, compute_attention
+from attree.training import STEPS
 from attree.training.gold import usual
 from attree.training.options import Choice, Fitting
 from attree.training.recipes import RECIPES, recipe
@@ -65,7 +66,7 @@ class FewShotPlan:
     trees: Sequence[int]
     draws: int = 1
     encoder: str | None = None
-    steps: int = 200
+    steps: int = STEPS
     device: str | None = None
     max_words: int | None = None
     allow_overlap: bool = False
