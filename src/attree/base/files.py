@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import gzip
 import json
 import lzma
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -260,6 +262,15 @@ def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTIO
         return handle.read(largest)
 
 
+def read_text(path: str | Path, *, what: str) -> str:
+    """Read UTF-8 as :func:`read_bytes` reads bytes; raise an AttreeError if it is another code."""
+    try:
+        return read_bytes(path, what=what).decode("utf-8")
+    except UnicodeDecodeError:
+        problem = f"this {what} is not in UTF-8"
+        raise AttreeError("not-utf-8", problem, file=path, fix="write it anew in UTF-8") from None
+
+
 def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
     """Read JSON; raise an AttreeError if the file is absent, damaged or too large."""
     text = read_bytes(path, what=what)
@@ -338,7 +349,7 @@ def _not_of_the_form(
     """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into an error that names a.b."""
     problem, _, position = message.partition(" - at ")
     key = position.strip("`").removeprefix("$").removeprefix(".")
-    problem = problem[:1].lower() + problem[1:].replace("`", "")
+    problem = problem[:1].lower() + problem[1:].replace("`", "").partition(" matching regex ")[0]
     problem = f"this {what} is not valid: " + (f"{key}: " if key else "") + problem
     return AttreeError("bad-form", problem, file=path, fix=fix)
 
@@ -347,7 +358,8 @@ def _not_of_the_form(
 def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
     """Yield a temporary folder beside ``output``; rename it when the block ends well.
 
-    A folder at ``output`` is replaced if it is empty or holds the file ``over``.
+    A folder at ``output`` is replaced if it is empty or holds the file ``over``; on Linux there is
+    a whole folder of that name at every moment.
     """
     part = output.with_name(_temporary_name(output))
     old = part.with_suffix(".old")
@@ -359,10 +371,22 @@ def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
             file.chmod(mode)  # safetensors makes files that only the owner can read
             with file.open("rb") as written:
                 os.fsync(written.fileno())
-        if over is not None and (output / over).is_file():
+        if over is None or not (output / over).is_file():
+            part.replace(output)
+        elif not _exchange(part, output):  # now `part` is the old folder, which is removed
             output.replace(old)
-        part.replace(output)
+            part.replace(output)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths in one step; tell whether the system can do so."""
+    try:
+        exchange = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError):
+        return False
+    here, flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(exchange(here, os.fsencode(one), here, os.fsencode(other), flag) == 0)
 
 
 def _temporary_name(path: Path) -> str:
@@ -378,11 +402,17 @@ def private_cache(name: str) -> Path:
         name: of the folder, in ``attree`` under ``XDG_CACHE_HOME``, by default ``~/.cache``.
 
     Raises:
-        OSError: it cannot be made, or others can write in it.
+        OSError: it cannot be made, its name is not in UTF-8, or others can write in it.
         RuntimeError: there is no home.
     """
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")  # noqa: PTH118
-    return made_private(Path(home) / "attree" / name)
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not home.is_absolute():  # the standard has such a value ignored
+        try:
+            own = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            raise RuntimeError("there is no home") from None
+        home = Path(own) / ".cache"
+    return made_private(home / "attree" / name)
 
 
 def made_private(folder: Path) -> Path:
@@ -392,6 +422,8 @@ def made_private(folder: Path) -> Path:
         OSError, RuntimeError: as :func:`private_cache`.
     """
     folder = folder.expanduser().absolute()
+    if any("\ud800" <= sign <= "\udfff" for sign in str(folder)):  # bytes that are not UTF-8
+        raise OSError(errno.EILSEQ, "its name is not UTF-8", str(folder))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not is_private(folder):
         raise PermissionError(errno.EACCES, "others can write here", str(folder))

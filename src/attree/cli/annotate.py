@@ -160,9 +160,13 @@ def choose_command(
     from attree.bulk.stream import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
     from attree.raw_text.candidates import Window, read_pool
+    from attree.raw_text.inputs import KINDS
     from attree.raw_text.words import tokeniser
 
     rank = choose(WAYS, by, what="way of choosing")
+    if output is not None and KINDS.get(output.suffix, "") not in ("text", "json"):
+        problem, fix = "sentences are written as .txt or .jsonl", "name such a file"
+        raise AttreeError("unknown-format", problem, file=output, fix=fix)
     if by != RANDOM and parser is None:
         parser = usual_parser()
     if output is not None:
@@ -179,7 +183,7 @@ def choose_command(
     if output is None:
         print("\n".join(map(safe, lines)))
     else:
-        if output.suffix == ".jsonl":
+        if KINDS[output.suffix] == "json":
             lines = [_in_json(drawn.words[position], measured, position) for position in chosen]
         write_text(output, "".join(f"{line}\n" for line in lines))
     cost = int(measured.brackets[chosen].sum())

@@ -154,7 +154,7 @@ def publish_command(
     """
     import shutil
 
-    from attree.base.files import read_bytes, whole_file, write_text
+    from attree.base.files import read_text, whole_file, write_text
     from attree.stages.train import check_output
     from attree.training.card import fill_in
     from attree.training.parser import load_parser
@@ -162,7 +162,7 @@ def publish_command(
 
     load_parser(parser)
     files = {parser / "README.md": "model card"} | dict.fromkeys(table or (), "table of F1")
-    texts = [read_bytes(path, what=name).decode("utf-8") for path, name in files.items()]
+    texts = [read_text(path, what=name) for path, name in files.items()]
     card = fill_in(texts[0], licence=licence, sources=sources, tables=texts[1:])
     check_output(output, overwrite=overwrite)
     output.mkdir(parents=True, exist_ok=True)

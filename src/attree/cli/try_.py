@@ -37,7 +37,7 @@ def try_command(
     encoder: options.Encoder | None = None,
     language: options.Language | None = None,
     tokenizer: options.Tokenizer | None = None,
-    best: Annotated[int | None, Parameter(validator=between(1))] = None,
+    best: Annotated[int | None, Parameter(validator=between(1, options.MOST_BEST))] = None,
     constraints: Path | None = None,
     brackets: Annotated[bool, Parameter(group=_LOOK)] = False,
     as_json: Annotated[options.AsJson, Parameter(group=_LOOK)] = False,

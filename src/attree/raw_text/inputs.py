@@ -113,6 +113,7 @@ def find_inputs(
     """
     listed: list[tuple[Path, str, str]] = []
     left_out: list[Path] = []
+    path: Path | None = None
     for path in paths:
         if not path.exists():
             raise AttreeError("missing-file", "this input does not exist", file=path)

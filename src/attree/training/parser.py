@@ -263,7 +263,10 @@ def load_parser(
     adapter = read_adapter(path)
     try:
         tensors = {name: tensor for name, tensor in load_file(path).items() if name not in adapter}
-        trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
+        hashes = tensors.pop("trained_on")
+        if hashes.dtype != torch.int64 or hashes.ndim != 1:
+            raise _damaged(path, "trained_on is no list of whole numbers of 64 bits")
+        trained_on = hashes.numpy().view(np.uint64)
         for name, tensor in tensors.items():
             kind = str(tensor.dtype).removeprefix("torch.")
             if tensor.dtype not in _FLOATS:
