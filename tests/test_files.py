@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.files import lock, read_json, whole_file, write_json
+from attree.base.files import lock, whole_file, write_json
+from attree.base.reading import read_json
 from tests.refusals import refused
 
 

@@ -44,9 +44,10 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span, Token
 
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_described, write_json
+from attree.base.files import write_json
 from attree.base.languages import ANY, rules_for
 from attree.base.process import MOST_THREADS
+from attree.base.reading import described, read_described
 from attree.parsers.find import language_of
 from attree.raw_text.words import sentence_starts
 from attree.ready import DEFAULT, ready_parsers

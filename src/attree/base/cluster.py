@@ -36,8 +36,8 @@ from distributed.security import Security
 from tornado.web import ErrorHandler
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular
 from attree.base.process import temporary, track_quietly
+from attree.base.reading import check_regular
 
 LOOPBACK = "127.0.0.1"
 _SECONDS_FOR_QUEUE = 30

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, whole_file
+from attree.base.files import whole_file
+from attree.base.reading import check_regular
 
 _METADATA_KEY = b"attree"
 _AGAIN = "run the stage that writes it again"

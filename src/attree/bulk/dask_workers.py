@@ -20,7 +20,7 @@ from distributed import Client, WorkerPlugin, get_worker
 
 from attree.base.cluster import Cluster, Wanted, connected
 from attree.base.errors import AttreeError
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.bulk.driver import RUN_AGAIN, gpus
 from attree.bulk.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
 from attree.bulk.options import Place

@@ -17,7 +17,8 @@ from cyclopts import Parameter
 from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions, between
-from attree.base.text import safe, say
+from attree.base.terminal import say
+from attree.base.text import safe
 from attree.choosing import RANDOM, WAYS
 from attree.ready import usual_parser
 
@@ -74,7 +75,7 @@ def annotate_command(
     from attree.annotate.server import guarded, listen, serve
     from attree.annotate.session import AnnotationRequest, begin
     from attree.annotate.text import are_treebanks
-    from attree.base.text import say
+    from attree.base.terminal import say
     from attree.parsers.find import Overrides, find_parser
 
     if output is None:

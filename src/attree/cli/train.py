@@ -69,7 +69,7 @@ def train_command(
     """
     from attree.base.progress import progress
     from attree.base.schemas import HALF_KNOWN, read_table
-    from attree.base.text import say
+    from attree.base.terminal import say
     from attree.stages import train as session
     from attree.training.gold import usual
     from attree.training.recipes import WITHOUT_LABELS, adapted, recipe
@@ -154,7 +154,8 @@ def publish_command(
     """
     import shutil
 
-    from attree.base.files import read_text, whole_file, write_text
+    from attree.base.files import whole_file, write_text
+    from attree.base.reading import read_text
     from attree.stages.train import check_output
     from attree.training.card import fill_in
     from attree.training.parser import load_parser

@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import between
-from attree.base.text import in_json, safe, say, unread
+from attree.base.terminal import in_json, say, unread
+from attree.base.text import safe
 from attree.ready import usual_parser
 
 if TYPE_CHECKING:

@@ -23,15 +23,9 @@ import msgspec
 from safetensors import SafetensorError
 
 from attree.base.errors import AttreeError, errno_of
-from attree.base.files import (
-    check_regular,
-    lock,
-    private_cache,
-    read_described,
-    whole_folder,
-    write_json,
-)
-from attree.base.text import say
+from attree.base.files import lock, private_cache, whole_folder, write_json
+from attree.base.reading import check_regular, read_described
+from attree.base.terminal import say
 from attree.encoder.checkpoint import checkpoint_files, stamps
 from attree.encoder.forms import Carried, carried, form
 

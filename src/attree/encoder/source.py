@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, read_described, read_json, write_json
+from attree.base.files import write_json
 from attree.base.provenance import versions
+from attree.base.reading import check_regular, read_described, read_json
 from attree.base.registry import check_name
 from attree.encoder.checkpoint import (
     INDEX,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_described
+from attree.base.reading import read_described
 from attree.base.registry import check_name
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED

@@ -98,8 +98,8 @@ class Chart:
         (:mod:`attree.decoding.k_best`).
 
         Raises:
-            AttreeError: ``k`` is below 1 or above :data:`~attree.base.options.MOST_BEST`, or the parser decides split
-                by split and does not compare whole trees.
+            AttreeError: ``k`` is out of 1 to :data:`~attree.base.options.MOST_BEST`, or the parser
+                decides split by split and does not compare whole trees.
         """
         if not 1 <= k <= MOST_BEST:
             fix = f"ask for 1 to {MOST_BEST:,}"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
+from attree.base.reading import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
 from attree.base.text import name_of
 
 #: Longest line in bytes; of a longer line only the beginning is read.

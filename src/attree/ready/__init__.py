@@ -47,7 +47,7 @@ def usual_encoder() -> str:
 
 def ready_heads() -> dict[str, Any]:
     """Return the encoders of which ready parsers know heads, and which is taken by ``default``."""
-    from attree.base.files import read_json
+    from attree.base.reading import read_json
 
     found: dict[str, Any] = read_json(_HERE / "heads.json", what="list of ready heads")
     return found

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attree
 from attree.base.errors import AttreeError
-from attree.base.text import encodable, markdown, safe_lines
+from attree.base.terminal import safe_lines
+from attree.base.text import encodable, markdown
 from attree.training.gold import CHAIN, IN_LABEL
 from attree.training.recipes import RECIPES, FewShotRecipe
 

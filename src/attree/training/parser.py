@@ -17,7 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, whole_file, write_json, write_text
+from attree.base.files import whole_file, write_json, write_text
+from attree.base.reading import check_regular
 from attree.decoding.constrained import SplitChart, no_distribution
 from attree.decoding.fixed import fixed_trees
 from attree.decoding.k_best import Ranked

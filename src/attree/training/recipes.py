@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_described
 from attree.base.languages import code_in
+from attree.base.reading import described, read_described
 from attree.base.registry import check_name
 from attree.decoding import DECODERS
 
@@ -277,7 +277,7 @@ FILES = (WEIGHTS, ABOUT, CARD) = ("weights.safetensors", "parser.json", "README.
 DESCRIPTION, _AGAIN = "description of a trained parser", "train it again"
 #: Settings that are sizes, at least 1, and the largest value of any size.
 _SIZES, _LARGEST = ("heads", "hidden", "size"), 100_000
-#: A language's code, as :func:`attree.base.languages.code_of` gives it; empty for several languages.
+#: A language's code, as :func:`attree.base.languages.code_of` gives it; empty for several.
 _CODE = r"\A([a-z]{2,3}|x(-[A-Za-z0-9]{1,8})+)?\Z"
 
 

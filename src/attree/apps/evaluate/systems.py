@@ -10,7 +10,7 @@ import numpy as np
 
 from attree.base.errors import AttreeError
 from attree.base.patterns import matching
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.bulk.output import is_output, read_trees
 from attree.evaluation.side_by_side import Evaluation, Gold, System, sentence_of
 from attree.parsers.parser import Parser

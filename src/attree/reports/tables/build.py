@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_described
+from attree.base.reading import described, read_described
 from attree.base.schemas import SCORES_SCHEMA, SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED, METRICS
