@@ -6,7 +6,7 @@ import copy
 import json
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,40 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from attree.association.columns import read_selection
+from attree.association.shards import read_manifest
+from attree.base.errors import AttreeError
+from attree.base.languages import rules_for
+from attree.base.reading import read_described, read_json
+from attree.base.schemas import (
+    HEADS_SCHEMA,
+    PARSES_SCHEMA,
+    SCORES_SCHEMA,
+    SENTENCES_SCHEMA,
+    read_table,
+)
+from attree.base.tables import saved_tables
+from attree.bulk.manifest import Manifest
+from attree.bulk.output import read_shards, read_trees
+from attree.encoder.source import ResolvedEncoder
+from attree.evaluation.counts import confusion_of
+from attree.reports.tables.build import (
+    crosslingual,
+    language,
+    read_published,
+    score_rows,
+    summary_table,
+)
+from attree.rivals.grammar.folder import read_grammar
+from attree.training.recipes import read_description
+from attree.trees.parses import Parses
 from tests.attacks.harness import Server
 
 pytestmark = pytest.mark.xdist_group("attacks")
 
-#: Mutations of each file in `make test`, and in all. Seeds number them, so one can be run again.
-QUICK, ALL = 3, 1000
+#: Mutations of each file in `make test` and in all: that a command reads, and that a reader reads.
+#: Seeds number them, so that one can be run again.
+QUICK, QUICK_OF_READER, ALL = 1, 60, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +89,9 @@ TARGETS = [
            "whitespace --output bulk", "bulk"),
     Target("bulk/summary.json", "parse {base}/lines.txt --parser {base}/parser --tokenizer "
            "whitespace --output bulk", "bulk"),
-    Target("bulk/trees/shard-000000.parquet", "evaluate --test {base}/dev.mrg --parser bulk",
+    Target("bulk/trees/shard-00000.parquet", "evaluate --test {base}/dev.mrg --parser bulk",
            "bulk"),
-    Target("bulk/trees/shard-000000.parquet", "measures bulk --output o", "bulk"),
+    Target("bulk/trees/shard-00000.parquet", "measures bulk --output o", "bulk"),
     Target("dev.parquet", "score {base}/parses.parquet --sentences dev.parquet --output o.parquet "
            "--summary o.json"),
     Target("dev.parquet", "baselines dev.parquet --output o.json"),
@@ -79,7 +107,7 @@ TARGETS = [
     Target("table.parquet", "table show table.parquet"),
     Target("measures/words.parquet", "measures {base}/dev.mrg --output measures --overwrite",
            "measures"),
-    Target("all.shards/shard-000000.parquet", "heads all.json --sentences {base}/dev.parquet "
+    Target("all.shards/*-00000.parquet", "heads all.json --sentences {base}/dev.parquet "
            + _HEADS, "all.shards"),
 ]  # fmt: skip
 
@@ -166,7 +194,7 @@ def mutated_parquet(path: Path, chance: random.Random) -> None:
         order = [
             chance.randrange(max(len(rows), 1)) for _ in range(chance.randrange(len(rows) + 1))
         ]
-        table = table.take(order)
+        table = pa.Table.from_pylist([rows[row] for row in order], table.schema)
     else:
         for key in (key for key in metadata if key != b"ARROW:schema"):
             metadata[key] = mutated_json(metadata[key], chance)
@@ -195,6 +223,13 @@ def changed_cell(value: Any, chance: random.Random) -> Any:
     return chance.choice([None, []])
 
 
+def _mutate(file: Path, chance: random.Random) -> None:
+    if file.suffix == ".parquet":
+        mutated_parquet(file, chance)
+    else:
+        file.write_bytes(mutated_json(file.read_bytes(), chance))
+
+
 def check(target: Target, seed: int, server: Server, folder: Path) -> None:
     """Mutate a file by a seed and run the command that reads it."""
     work = folder / "work"
@@ -207,11 +242,8 @@ def check(target: Target, seed: int, server: Server, folder: Path) -> None:
         shutil.copyfile(source, place)
     if copied == "all.shards":
         shutil.copyfile(server.base / "all.json", work / "all.json")
-    chance, file = random.Random(f"{target.file} {seed}"), work / target.file
-    if file.suffix == ".parquet":
-        mutated_parquet(file, chance)
-    else:
-        file.write_bytes(mutated_json(file.read_bytes(), chance))
+    (file,) = work.glob(target.file)
+    _mutate(file, random.Random(f"{target.file} {seed}"))
     ran = server.run(work, target.command, environment={"HOME": str(folder)}, seconds=60.0)
     output = f"{ran['stdout']}\n{ran['stderr']}"
     shown = f"{target.command}\nseed {seed}, status {ran['status']}\n{output[-2000:]}"
@@ -237,3 +269,69 @@ def test_no_mutation_ends_in_a_raw_error(
 ) -> None:
     for seed in seeds:
         check(target, seed, server, tmp_path / str(seed))
+
+
+def _rows(file: Path) -> None:
+    rows = score_rows([file], read_published(None, "cross-lingual"), resample=False)
+    crosslingual(rows, "Title")
+    language(rows)
+
+
+def _language(folder: Path) -> None:
+    rules_for(read_description(folder).language or "xx")
+
+
+#: What reads a file, given its folder or itself, and the file.
+READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "encoder": (ResolvedEncoder.read, "bert.json"),
+    "selection": (read_selection, "selection.json"),
+    "attention": (read_manifest, "all.json"),
+    "parser": (lambda file: _language(file.parent), "parser/parser.json"),
+    "manifest": (Manifest.read, "bulk/manifest.json"),
+    "grammar": (lambda file: read_grammar(file.parent), "grammar/grammar.json"),
+    "confusion": (
+        lambda file: confusion_of(read_described(file, dict[str, Any], what="summary"), file),
+        "summary.json",
+    ),
+    "table": (_rows, "summary.json"),
+    "baselines": (_rows, "baselines.json"),
+    "shown": (lambda file: summary_table(read_json(file)), "summary.json"),
+    "sentences": (lambda file: read_table(file, schema=SENTENCES_SCHEMA)[0].to_pylist(),
+                  "dev.parquet"),
+    "parses": (lambda file: Parses.of_table(read_table(file, schema=PARSES_SCHEMA)[0]),
+               "parses.parquet"),
+    "heads": (lambda file: read_table(file, schema=HEADS_SCHEMA)[0].to_pylist(), "heads.parquet"),
+    "scores": (lambda file: read_table(file, schema=SCORES_SCHEMA)[0].to_pylist(),
+               "scores.parquet"),
+    "trees": (lambda file: list(read_trees(file.parents[1])), "bulk/trees/shard-00000.parquet"),
+    "shards": (lambda file: list(read_shards(file.parents[1])), "bulk/trees/shard-00000.parquet"),
+    "saved": (saved_tables, "table.parquet"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(QUICK_OF_READER), id="quick"),
+        pytest.param(range(QUICK_OF_READER, ALL), id="all", marks=pytest.mark.full),
+    ],
+)
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_takes_a_mutation_or_tells_what_is_wrong(
+    name: str, seeds: range, server: Server, tmp_path: Path
+) -> None:
+    read, place = READERS[name]
+    shutil.copytree((server.base / place).parent, tmp_path / "x") if "/" in place else None
+    file = tmp_path / "x" / Path(place).name
+    if "bulk/trees" in place:
+        file = tmp_path / "bulk/trees" / Path(place).name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for seed in seeds:
+        shutil.copyfile(server.base / place, file)
+        _mutate(file, random.Random(f"{place} {seed}"))
+        try:
+            read(file)
+        except (AttreeError, OSError):
+            continue
+        except Exception as error:
+            raise AssertionError(f"seed {seed} of {place}: {error!r}") from error

@@ -160,7 +160,7 @@ def read_described(
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
         raise _not_of_the_form(str(error), path, what, fix) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         match = re.search(r"\(byte (\d+)\)", str(error))
         line = 1 + text.count(b"\n", 0, int(match[1])) if match else None
         raise _not_json(path, what, line, fix or _FIX_JSON) from None
