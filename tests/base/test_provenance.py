@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from attree.base import provenance
+from attree.cli.main import COMMANDS
+from attree.plan.rows import CODE
 
 Write = Callable[..., None]
 
@@ -128,8 +132,86 @@ def test_neutral_modules_are_neither_counted_nor_followed(write: Write) -> None:
     assert provenance.code_hash("attree.stage.ranking") == before
 
 
-def test_neutral_modules_exist() -> None:
-    assert all(provenance._file(name) for name in provenance.NEUTRAL)
+#: What hashed modules use of neutral ones, of all that returns something: a name here must not
+#: change what a result is made of. ``*`` is a module as a whole.
+USED = {
+    "attree.base.completion": "*",
+    "attree.base.errors": "errno_of",
+    "attree.base.files": "is_private made_private private_cache whole_file whole_folder",
+    "attree.base.options": "* Asked MOST_BEST ReadingOptions TextOptions between",
+    "attree.base.patterns": "find matching",
+    "attree.base.process": "",
+    "attree.base.progress": "Progress progress silent",
+    "attree.base.provenance": "code_hash digest provenance versions",
+    "attree.base.registry": "* choices choose nearest",
+    "attree.base.terminal": "in_json safe_lines unread",
+    "attree.plan.paths": "ALL_HEADS ASSOCIATIONS_PATH BASELINES_PATH GRAMMAR IMPORTED PARSES_PATH "
+    "RECORDS RUN SCORES_PATH SENTENCES_PATH SENTENCE_SCORES path_of",
+    "attree.ready": "DEFAULT folder_of_start ready_heads ready_parsers trained_folder "
+    "usual_encoder usual_parser",
+    "attree.treebank.given": "Treebank as_table as_tables is_table",
+    "attree.trees.drawing": "draw nested",
+}
+
+
+def returns_nothing(module: str, name: str) -> bool:
+    """Tell whether a name is an exception, or a function or context manager without a value."""
+    path = provenance._file(module)
+    assert path is not None
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if getattr(statement, "name", None) == name:
+            if isinstance(statement, ast.ClassDef):
+                return ast.unparse(statement.bases).endswith(("Error", "Exception"))
+            assert isinstance(statement, ast.FunctionDef)
+            return ast.unparse(statement.returns) in ("None", "Iterator[None]", "NoReturn")
+    return False
+
+
+def test_hashed_modules_use_of_neutral_ones_what_is_listed() -> None:
+    """The list is exact: a module that is used no more, or for nothing, must leave it."""
+    commands = (place.partition(":")[0] for place in COMMANDS.values())
+    of_rows = (entry for entries in CODE.values() for entry in entries)
+    used: dict[str, set[str]] = {name: set() for name in provenance.NEUTRAL}
+    reached: set[str] = set()
+    for module in provenance.closure(*commands, *of_rows, "attree.bulk.pipeline"):
+        for name in {name for part in provenance._parts(module) for name in part.imports}:
+            neutral = (provenance._packages_of(name) or [""])[-1]
+            if neutral in used:
+                reached.add(neutral)
+                of_it = name.removeprefix(neutral).removeprefix(".")
+                if not returns_nothing(neutral, of_it):
+                    used[neutral].add(of_it or "*")
+    assert used == {name: set(names.split()) for name, names in USED.items()}
+    assert reached == set(provenance.NEUTRAL)
+
+
+@pytest.mark.parametrize("name", ["unescape", "encodable", "name_of", "safe", "markdown"])
+def test_a_function_that_decides_words_changes_the_hash(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made a function that changes nothing, in a copy of the code."""
+    copy = tmp_path / "attree"
+    shutil.copytree(provenance._ROOT, copy, ignore=shutil.ignore_patterns("__pycache__", "ready"))
+    shutil.copytree(
+        provenance._ROOT / "ready",
+        copy / "ready",
+        ignore=lambda _, names: {name for name in names if not name.endswith(".py")},
+    )
+    before = provenance.code_hash("attree.cli.treebank:run", "attree.cli.tables:language")
+    monkeypatch.setattr(provenance, "_ROOT", copy)
+    text = (copy / "base/text.py").read_text(encoding="utf-8")
+    module = ast.parse(text)
+    (function,) = [part for part in module.body if getattr(part, "name", "") == name]
+    assert isinstance(function, ast.FunctionDef)
+    function.body = [ast.parse(f"return {function.args.args[0].arg}").body[0]]
+    forget()
+    assert provenance.code_hash("attree.cli.treebank:run", "attree.cli.tables:language") == before
+    (copy / "base/text.py").write_text(ast.unparse(module), encoding="utf-8")
+    forget()
+    after = provenance.code_hash("attree.cli.treebank:run", "attree.cli.tables:language")
+    monkeypatch.undo()
+    forget()
+    assert after != before
 
 
 def test_a_comment_or_docstring_changes_nothing(write: Write) -> None:

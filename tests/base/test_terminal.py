@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from attree.base import progress as module
 from attree.base.progress import progress
-from attree.base.text import in_json
+from attree.base.terminal import in_json
 
 
 def test_a_log_has_plain_lines_with_rate_and_time_left(

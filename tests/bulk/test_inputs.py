@@ -324,3 +324,8 @@ def test_malformed_lines_have_reasons_and_ids_come_back() -> None:
     ]
     assert len(reasons(payload, statuses, kind="json", column="text", first=1)) == 5
     assert line_ids(payload, statuses, "id") == ["a1", *[None] * 5, "13", None, None]
+
+
+def test_no_input_is_one_line() -> None:
+    with refused("no-inputs"):
+        find_inputs([])

@@ -22,14 +22,22 @@ SEEDS = [pytest.param(s, marks=[pytest.mark.full] if s >= 1 else []) for s in ra
 
 
 def _moment(seed: int, out: Path, undisturbed: Undisturbed) -> Callable[[], None]:
-    """Return a wait for a moment that the seed chooses, from the manifest on."""
-    share = random.Random(seed).random()
+    """Return a wait for a moment in the shard after the first, second or third.
+
+    The seed says which, and how far in it.
+    """
+    shards = sum(name.startswith("trees/") for name in undisturbed.content)
+    share = random.Random(seed).random() / shards
 
     def wait() -> None:
-        wait_until(lambda: (out / "progress.json").is_file(), 120)
+        wait_until(lambda: _written(out) > seed % 3, 120)
         time.sleep(share * undisturbed.seconds)
 
     return wait
+
+
+def _written(out: Path) -> int:
+    return len(list((out / "trees").glob("shard-*.parquet")))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -42,6 +50,7 @@ def test_kill_of_the_main_process(
         _moment(seed, out, undisturbed)()
         process.send_signal(signal.SIGKILL)  # the main process alone: its workers are orphans
         process.wait()
+        assert _written(out) > seed % 3
         parse.ok(corpus, out, *OPTIONS)
     assert tree_bytes(out) == undisturbed.content
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
+import shlex
+import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,7 +18,7 @@ from attree.cli import help
 from attree.cli.help import Declared, declared
 from attree.cli.main import _EXTRAS, _in_one_line, app, called
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
-from tests.command_line import CliRunner
+from tests.command_line import CliRunner, attree
 from tests.refusals import refused
 from tests.workflow.conftest import ROOT
 
@@ -122,6 +125,29 @@ def test_options_without_effect_and_second_ones_are_refused(words: str, says: st
     assert ran.exit_code == 2
     assert isinstance(ran.exception, CycloptsError)
     assert says in _in_one_line(ran.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("try x --best 1.5", "1.5 for --best is no whole number"),
+        ("try x --best 100000", "between 1 and 10000"),
+        ("train --sentences a.mrg --output p --trees 3 --steps .5", "no whole number"),
+        (f"train --sentences a.mrg --output p --seed {10**30}", "between 0 and 4294967295"),
+        ("train --sentences a.mrg --output p --learning-rate 1e30", "between 0 and 1"),
+        ("parse a.txt --output o --scheduler ''", "--scheduler needs a value"),
+        ("publish p --output o --licence '' --sources s", "--licence needs a value"),
+    ],
+)
+def test_a_value_that_is_none_or_out_of_bounds_is_refused(words: str, says: str) -> None:
+    ran = attree(*shlex.split(words))
+    assert ran.status == 2 and says in ran.err, ran.err
+
+
+def test_what_follows_two_dashes_is_no_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    ran = attree("try", "--parser", "nobody", "--", "--brackets")
+    assert ran.status == 1 and "unknown parser 'nobody'" in ran.err
 
 
 def test_heads_without_an_encoder_are_those_of_the_usual_one() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
-from attree.base.text import unread
+from attree.base.terminal import unread
 from attree.encoder.converted import installed
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import (

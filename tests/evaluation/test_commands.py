@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attree.base.files import read_json
+from attree.base.reading import read_json
 from attree.base.schemas import (
     PARSES_SCHEMA,
     SCORES_SCHEMA,

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from attree import Parser, Tree
+from attree.base.options import MOST_BEST
 from attree.decoding.batch import decode
 from attree.encoder.source import find_encoder
 from attree.parsers.batches import Prepared
@@ -117,6 +120,47 @@ def test_batches_hold_every_sentence_of_two_words_once(parser: Parser) -> None:
     assert isinstance(prepared, Prepared)
     wanted = [place for place, words in enumerate(WORDS) if len(words) > 1]
     assert sorted(np.concatenate(prepared.batches).tolist()) == wanted
+
+
+_FORKED = """
+import os, sys, torch
+from attree import Parser
+
+parser = Parser.load("upio", encoder=sys.argv[1], heads="list:0.1,1.2", device="cpu", threads=2)
+words = [["the", "old", "man", "walked", "home"]] * 40
+trees = [tree.brackets() for tree in parser.parse(words)]
+child = os.fork()
+if child == 0:
+    same = [tree.brackets() for tree in parser.parse(words)] == trees
+    os._exit(not same or torch.get_num_threads() != 1)
+assert os.waitpid(child, 0)[1] == 0 and torch.get_num_threads() == 2
+"""
+
+
+def test_a_forked_child_parses_with_one_thread(folder: Path) -> None:
+    """With two, it would wait for ever for a thread of its parent's."""
+    done = python(_FORKED, folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_parser_is_pickled_and_copied_by_its_source(parser: Parser, folder: Path) -> None:
+    pickled = pickle.dumps(parser)
+    assert len(pickled) < 10_000  # no weights
+    again = pickle.loads(pickled)
+    assert again.parse(WORDS) == parser.parse(WORDS) and again.language == parser.language
+    assert pickle.loads(pickled) is again  # a pool sends it along with every task
+    assert copy.deepcopy(parser).parse(WORDS) == parser.parse(WORDS)
+    bounded = Parser.load("upio", encoder=str(folder), heads=HEADS, language="de", max_words=2)
+    assert pickle.loads(pickle.dumps(bounded)).parse([WORDS[0]])[0].status == "too_long"
+    assert pickle.loads(pickle.dumps(bounded)).language == "de"
+    with pytest.raises(TypeError, match="pickled or copied"):
+        pickle.dumps(Parser(parser.model))
+
+
+def test_the_number_of_best_trees_is_bounded(parser: Parser) -> None:
+    with refused("bad-count"):
+        parser.k_best(["a", "b", "c"], 10**9)
+    assert len(parser.k_best(["a", "b", "c", "d"], MOST_BEST)) == 5  # there are no more
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,15 @@ def test_a_text_that_is_expected_may_come_or_not(on_two_cores: None, asked: str)
     assert not beside._is_here
 
 
+def test_of_two_texts_that_are_expected_each_gets_its_own_answer(on_two_cores: None) -> None:
+    beside, here = _beside("en"), Splitter("en")
+    for text in ("Old men.", "Young women.", "Old men."):
+        beside.expect(text)
+    for text in ("Old men.", "Young women.", "The end."):
+        assert beside(text, split=True) == here(text, split=True)
+    assert not beside._is_here
+
+
 def test_a_process_that_has_ended_expects_nothing(on_two_cores: None) -> None:
     beside = _beside("en")
     _killed(beside)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from attree.base.files import read_json, write_json
+from attree.base.files import write_json
+from attree.base.reading import read_json
 from attree.cli.decode import speed_command
 from tests.association.conftest import MakeTable, encoder, make_table
 from tests.refusals import refused

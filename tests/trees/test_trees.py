@@ -157,3 +157,13 @@ def test_labels_of_any_letters_make_brackets_that_others_read() -> None:
     names = [node.label() for node in read.subtrees(lambda node: node.height() > 2)]
     assert names == ["S_with_space", "-LRB-NP", "A/B", "X"]
     assert read.leaves() == ["a", "b", "c"]
+
+
+def test_spans_may_come_one_by_one() -> None:
+    spans = [[(0, 2)], [], [(0, 3), (1, 3)]]
+    labels = [["NP"], [], ["S", "VP"]]
+    given = Trees.from_spans([2, 1, 3], spans, labels)
+    one_by_one = Trees.from_spans(
+        iter([2, 1, 3]), (iter(tree) for tree in spans), (iter(tree) for tree in labels)
+    )
+    assert one_by_one == given and given.n_spans.tolist() == [1, 0, 2]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from attree.base.files import read_json
+from attree.base.reading import read_json
 from tests.bulk.conftest import wait_until
 from tests.workflow.conftest import TREES, Checkout, add, put
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from attree.association.selection import HeadSelection
-from attree.base.files import read_json
+from attree.base.reading import read_json
 from attree.encoder.converted import installed
 from attree.ready import ready_heads
 from tests.workflow.conftest import Checkout, make_checkout, put

@@ -143,7 +143,8 @@ class Draft:
     def constraints(self) -> Constraints:
         """Return the constraints on the parser."""
         fixed = sorted(self.fixed.items())
-        required = tuple((*span, name) for span, label in fixed for name in parted(label) or [None])
+        chains = [(span, [*parted(label)] or [None]) for span, label in fixed]
+        required = tuple((*span, name) for span, chain in chains for name in chain)
         return Constraints(required, tuple(sorted(self.broken)))
 
     def nodes(self, tree: Tree) -> list[ShownPhrase]:

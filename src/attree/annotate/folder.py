@@ -16,8 +16,9 @@ from typing import Annotated, Any
 import msgspec
 
 from attree.base.errors import AttreeError
-from attree.base.files import lock, read_bytes, whole_file
-from attree.base.text import say
+from attree.base.files import lock, whole_file
+from attree.base.reading import read_bytes
+from attree.base.terminal import say
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.language import treebank_files
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings

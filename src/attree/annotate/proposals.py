@@ -217,8 +217,8 @@ def plan_of(trees: GoldTrees, n_layers: int, first: TrainedParser | None = None)
         layers = around_middle(n_layers, chosen.spread)
         return TrainingPlan(chosen, layers, labels=label_names(trees))
     chosen = continued(chosen, len(trees.gold), rate_given=False)
-    names = {part: _names(first, part) for part in ("labels", "tags")}
-    return plan_like(TrainingPlan(chosen, **names), first)
+    labels, tags = (_names(first, part) for part in ("labels", "tags"))
+    return plan_like(TrainingPlan(chosen, labels=labels, tags=tags), first)
 
 
 def _usable(sentence: Sentence) -> bool:

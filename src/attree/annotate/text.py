@@ -9,7 +9,8 @@ from pathlib import Path
 
 from attree.base.errors import AttreeError
 from attree.base.status import FAILED, OK, TOO_LONG
-from attree.base.text import name_of, say
+from attree.base.terminal import say
+from attree.base.text import name_of
 from attree.raw_text.inputs import InputFile
 from attree.raw_text.lines import EMPTY, read_sentences
 from attree.raw_text.words import Tokeniser

@@ -44,9 +44,10 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span, Token
 
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_described, write_json
+from attree.base.files import write_json
 from attree.base.languages import ANY, rules_for
 from attree.base.process import MOST_THREADS
+from attree.base.reading import described, read_described
 from attree.parsers.find import language_of
 from attree.raw_text.words import sentence_starts
 from attree.ready import DEFAULT, ready_parsers
@@ -124,7 +125,7 @@ class TreePipe(Pipe):
 
     def __init__(self, name: str, settings: ComponentSettings) -> None:
         self.name, self._settings = name, settings
-        self._loaded: tuple[int, Any] | None = None
+        self._loaded: Any = None
         check_parser(settings.parser)
         install()
 
@@ -164,15 +165,15 @@ class TreePipe(Pipe):
             doc.user_data[KEY] = _stored(doc, of_doc, parsed, status[rows.start : first].tolist())
 
     def _parser(self) -> Any:
-        """Return the parser of this process; load it anew after a fork."""
-        if self._loaded is None or self._loaded[0] != os.getpid():
+        """Return the parser, loaded at its first use."""
+        if self._loaded is None:
             from attree.parsers.parser import Parser
 
             chosen = msgspec.structs.asdict(self._settings)
             if chosen["threads"] is None and multiprocessing.parent_process() is not None:
                 chosen["threads"] = 1
-            self._loaded = os.getpid(), Parser.load(chosen.pop("parser"), **chosen)
-        return self._loaded[1]
+            self._loaded = Parser.load(chosen.pop("parser"), **chosen)
+        return self._loaded
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the settings; a parser's folder stays where it is."""

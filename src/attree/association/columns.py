@@ -15,7 +15,7 @@ import msgspec
 
 from attree.association.sources import HEADS, SOURCES
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_described
+from attree.base.reading import described, read_described
 from attree.base.registry import check_name
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from attree.association.columns import Column
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_json, whole_file
+from attree.base.files import whole_file
+from attree.base.reading import described, read_json
 from attree.base.schemas import pack, unpack
 from attree.base.status import OK
 

@@ -11,6 +11,7 @@ Scratch files lie in a folder that only the user can enter.
 from __future__ import annotations
 
 import contextlib
+import functools
 import getpass
 import importlib.util
 import logging
@@ -21,13 +22,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 import dask
@@ -36,8 +38,8 @@ from distributed.security import Security
 from tornado.web import ErrorHandler
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular
 from attree.base.process import temporary, track_quietly
+from attree.base.reading import check_regular
 
 LOOPBACK = "127.0.0.1"
 _SECONDS_FOR_QUEUE = 30
@@ -46,6 +48,10 @@ _SECONDS_FOR_QUEUE = 30
 _MALLOC = ("MALLOC_TRIM_THRESHOLD_=67108864", "MALLOC_MMAP_THRESHOLD_=33554432")
 
 _SECONDS_TO_CONNECT = 30
+#: How often workers are started that die while they start.
+_TRIES = 3
+
+_Started = TypeVar("_Started")
 
 #: No HTTP routes: without a dashboard, the cluster answers no HTTP request, whatever its host.
 _NO_ROUTES: dict[str, list[str]] = {
@@ -162,8 +168,37 @@ class Local(Cluster):
             workers[number] = {"cls": Nanny, "options": options}
         scheduler = {"cls": Scheduler, "options": wanted.scheduler(self.security)}
         how: dict[str, Any] = {"security": self.security, "silence_logs": logging.CRITICAL}
-        with SpecCluster(workers=workers, scheduler=scheduler, **how) as running:
+        start = functools.partial(SpecCluster, workers=workers, scheduler=scheduler, **how)
+        with _in_spite_of_deaths(start) as running:
             yield running
+
+
+def _in_spite_of_deaths(start: Callable[[], _Started]) -> _Started:
+    """Do what fails where a worker dies meanwhile; do it again, for workers are started anew.
+
+    Raises:
+        AttreeError: it fails again and again.
+    """
+    for attempt in range(1, _TRIES + 1):
+        try:
+            return start()
+        except (RuntimeError, OSError) as error:  # a closed connection among them
+            if attempt == _TRIES:
+                why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                problem = f"workers die while they start ({why[:200]})"
+                fix = "see that there is memory for them, or ask for fewer"
+                raise AttreeError("no-workers", problem, fix=fix) from error
+            time.sleep(2.0 * attempt)  # until the dead are known to be dead
+    raise AssertionError
+
+
+def register(client: Client, plugin: WorkerPlugin) -> None:
+    """Give a plugin to every worker, those that are started later among them.
+
+    Raises:
+        AttreeError: workers die again and again.
+    """
+    _in_spite_of_deaths(lambda: client.register_plugin(plugin))
 
 
 class Address(Cluster):
@@ -351,7 +386,7 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
             raise AttreeError("no-scheduler", problem, fix=fix) from None
         stack.enter_context(client)
         if cluster.ours:
-            client.register_plugin(_NoScratchOnPath(private))
+            register(client, _NoScratchOnPath(private))
         yield client, cluster, running
 
 

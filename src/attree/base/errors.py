@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,13 @@ class AttreeError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the parts when the error is pickled (for a Dask worker)."""
         return partial(type(self), **vars(self)), ()
+
+
+def errno_of(error: BaseException) -> int | None:
+    """Return the number of an error of the system; Rust's libraries write it into a message."""
+    number: int | None = getattr(error, "errno", None)
+    told = re.search(r"\(os error (\d+)\)", str(error)) if number is None else None
+    return int(told[1]) if told else number
 
 
 class NotFiniteError(AttreeError):

@@ -1,39 +1,28 @@
-"""Write files whole or not at all, one writer at a time; read them within bounds, and validate."""
+"""Write files whole or not at all, one writer at a time, in folders that are fit for it."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
-import gzip
 import json
-import lzma
 import os
-import re
+import pwd
 import shutil
 import socket
 import stat
 import uuid
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.process import temporary
-
-_Described = TypeVar("_Described")
-
-#: Largest description that is read, in bytes; real ones are far smaller.
-LARGEST_DESCRIPTION = 64 * 2**20
-
-#: Prefixes of the pipes that a process was started with.
-_STARTED_WITH = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+from attree.base.reading import kind_of, reason_of
 
 #: First bytes of a lock file.
 _HOLDER = b"process "
-
-_FIX_JSON = "correct it, or replace it by a whole copy"
 
 
 @contextlib.contextmanager
@@ -55,7 +44,7 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
     if make:
         make_folder(path.parent)
     if os.path.lexists(path) and not (path.is_symlink() or path.is_file()):
-        problem = f"this is {_kind(path.stat().st_mode)}"
+        problem = f"this is {kind_of(path.stat().st_mode)}"
         raise AttreeError("not-regular", problem, file=path, fix="name a file to write")
     part = path.with_name(_temporary_name(path))
     with temporary(part):
@@ -82,18 +71,10 @@ def make_folder(path: Path) -> None:
         if error.errno == errno.ENOSPC:
             raise
         clash = isinstance(error, FileExistsError | NotADirectoryError)
-        problem = "this is not a folder" if clash else f"a folder cannot be made ({_why(error)})"
+        why = f"a folder cannot be made ({reason_of(error)})"
+        problem = "this is not a folder" if clash else why
         fix = "choose another output"
         raise AttreeError("cannot-make", problem, file=error.filename, fix=fix) from None
-
-
-def _why(error: OSError) -> str:
-    return os.strerror(error.errno or 0).lower()
-
-
-def _kind(mode: int) -> str:
-    """Name the kind of a path that is no regular file."""
-    return "a folder" if stat.S_ISDIR(mode) else "a device or pipe"
 
 
 def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
@@ -186,168 +167,12 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def check_regular(
-    path: str | Path, *, what: str, largest: int | None = None, stream: bool = False
-) -> int:
-    """Return the size in bytes of a regular file; links are followed, nothing is opened.
-
-    Args:
-        path: of the file.
-        what: its kind, for messages.
-        largest: the most bytes that are read.
-        stream: whether a pipe is accepted that this process was started with.
-
-    Raises:
-        AttreeError: it is absent, a broken link, a folder, a device or pipe, or too large.
-    """
-    path = Path(path)
-    try:
-        status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        problem = f"this {what} does not exist"
-        problem += ": the link is broken" if path.is_symlink() else ""
-        raise AttreeError("missing-file", problem, file=path) from None
-    except OSError as error:  # a loop of links, a name too long, no permission
-        raise _unreadable(error, path, what) from None
-    if stream and stat.S_ISFIFO(status.st_mode) and str(path).startswith(_STARTED_WITH):
-        return 0
-    if not stat.S_ISREG(status.st_mode):
-        problem = f"this {what} is {_kind(status.st_mode)}"
-        raise AttreeError("not-regular", problem, file=path, fix="give a regular file")
-    size = status.st_size
-    if largest is not None and size > largest:
-        problem = f"this {what} is too large: {size:,} bytes, at most {largest:,} are read"
-        raise AttreeError("too-large", problem, file=path, fix="check that it is the right file")
-    return size
-
-
-def _unreadable(error: OSError, path: str | Path, what: str) -> AttreeError:
-    return AttreeError("unreadable", f"this {what} cannot be read ({_why(error)})", file=path)
-
-
-@contextlib.contextmanager
-def opened(
-    path: str | Path, *, what: str, largest: int | None = None, stream: bool = False
-) -> Iterator[BinaryIO]:
-    """Open a file that a user names, and read its bytes.
-
-    A named pipe may wait for a writer for ever, and a device such as ``/dev/zero`` never ends:
-    neither is opened. With ``stream``, a pipe is accepted that the process was started with, as
-    standard input (``/dev/stdin``) or the shell's ``<(command)``: for readers that read once from
-    beginning to end. Treebanks are no streams: their beginning is read first, for format and
-    encoding, and then the whole.
-
-    Args:
-        path: of the file.
-        what, largest, stream: as of :func:`check_regular`.
-
-    Raises:
-        AttreeError: as for :func:`check_regular`, or it cannot be read.
-    """
-    check_regular(path, what=what, largest=largest, stream=stream)
-    # do not wait if a pipe has replaced the file since the check
-    flags = os.O_RDONLY | (0 if stream else os.O_NONBLOCK)
-    try:
-        with os.fdopen(os.open(path, flags), "rb") as handle:
-            yield handle
-    except OSError as error:
-        raise _unreadable(error, path, what) from None
-
-
-def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTION) -> bytes:
-    """Read a regular file of at most ``largest`` bytes; see :func:`opened`."""
-    with opened(path, what=what, largest=largest) as handle:
-        return handle.read(largest)
-
-
-def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
-    """Read JSON; raise an AttreeError if the file is absent, damaged or too large."""
-    text = read_bytes(path, what=what)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _not_json(path, what, getattr(error, "lineno", None), _FIX_JSON) from None
-
-
-def _not_json(path: str | Path, what: str, line: int | None, fix: str) -> AttreeError:
-    return AttreeError("not-json", f"this {what} is not valid JSON", file=path, line=line, fix=fix)
-
-
-def read_described(
-    path: str | Path,
-    kind: type[_Described],
-    *,
-    what: str,
-    fix: str | None = None,
-    largest: int = LARGEST_DESCRIPTION,
-) -> _Described:
-    """Read JSON that must have the form of ``kind``.
-
-    Args:
-        path: a regular file of at most ``largest`` bytes.
-        kind: a dataclass or ``msgspec.Struct`` whose annotations give types and ranges
-            (``Annotated[int, msgspec.Meta(ge=1)]``), or any type that msgspec decodes.
-        what: the file's kind, for messages.
-        fix: what the user can do about a wrong one.
-
-    Raises:
-        AttreeError: it is absent, damaged, nested too deeply, or of another form (names the key).
-    """
-    import msgspec
-
-    text = read_bytes(path, what=what, largest=largest)
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.ValidationError as error:
-        raise _not_of_the_form(str(error), path, what, fix) from None
-    except msgspec.DecodeError as error:
-        match = re.search(r"\(byte (\d+)\)", str(error))
-        line = 1 + text.count(b"\n", 0, int(match[1])) if match else None
-        raise _not_json(path, what, line, fix or _FIX_JSON) from None
-    except RecursionError:
-        problem = f"this {what} is nested too deeply"
-        raise AttreeError("too-deep", problem, file=path, fix=fix or _FIX_JSON) from None
-
-
-def described(
-    value: Any,
-    kind: type[_Described],
-    *,
-    what: str,
-    file: str | Path | None = None,
-    fix: str | None = None,
-) -> _Described:
-    """Convert a ``value`` from JSON or Parquet metadata to ``kind``, as :func:`read_described`.
-
-    ``file`` is the file that held it, if one did.
-
-    Raises:
-        AttreeError: it has another form; the message names the key.
-    """
-    import msgspec
-
-    try:
-        return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise _not_of_the_form(str(error), file, what, fix) from None
-
-
-def _not_of_the_form(
-    message: str, path: str | Path | None, what: str, fix: str | None
-) -> AttreeError:
-    """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into an error that names a.b."""
-    problem, _, position = message.partition(" - at ")
-    key = position.strip("`").removeprefix("$").removeprefix(".")
-    problem = problem[:1].lower() + problem[1:].replace("`", "")
-    problem = f"this {what} is not valid: " + (f"{key}: " if key else "") + problem
-    return AttreeError("bad-form", problem, file=path, fix=fix)
-
-
 @contextlib.contextmanager
 def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
     """Yield a temporary folder beside ``output``; rename it when the block ends well.
 
-    A folder at ``output`` is replaced if it is empty or holds the file ``over``.
+    A folder at ``output`` is replaced if it is empty or holds the file ``over``; on Linux there is
+    a whole folder of that name at every moment.
     """
     part = output.with_name(_temporary_name(output))
     old = part.with_suffix(".old")
@@ -359,10 +184,22 @@ def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
             file.chmod(mode)  # safetensors makes files that only the owner can read
             with file.open("rb") as written:
                 os.fsync(written.fileno())
-        if over is not None and (output / over).is_file():
+        if over is None or not (output / over).is_file():
+            part.replace(output)
+        elif not _exchange(part, output):  # now `part` is the old folder, which is removed
             output.replace(old)
-        part.replace(output)
+            part.replace(output)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths in one step; tell whether the system can do so."""
+    try:
+        exchange = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError):
+        return False
+    here, flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(exchange(here, os.fsencode(one), here, os.fsencode(other), flag) == 0)
 
 
 def _temporary_name(path: Path) -> str:
@@ -378,11 +215,17 @@ def private_cache(name: str) -> Path:
         name: of the folder, in ``attree`` under ``XDG_CACHE_HOME``, by default ``~/.cache``.
 
     Raises:
-        OSError: it cannot be made, or others can write in it.
+        OSError: it cannot be made, its name is not in UTF-8, or others can write in it.
         RuntimeError: there is no home.
     """
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")  # noqa: PTH118
-    return made_private(Path(home) / "attree" / name)
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not home.is_absolute():  # the standard has such a value ignored
+        try:
+            own = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            raise RuntimeError("there is no home") from None
+        home = Path(own) / ".cache"
+    return made_private(home / "attree" / name)
 
 
 def made_private(folder: Path) -> Path:
@@ -392,6 +235,8 @@ def made_private(folder: Path) -> Path:
         OSError, RuntimeError: as :func:`private_cache`.
     """
     folder = folder.expanduser().absolute()
+    if any("\ud800" <= sign <= "\udfff" for sign in str(folder)):  # bytes that are not UTF-8
+        raise OSError(errno.EILSEQ, "its name is not UTF-8", str(folder))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not is_private(folder):
         raise PermissionError(errno.EACCES, "others can write here", str(folder))
@@ -443,36 +288,3 @@ def lock(path: str | Path, *, what: str, wait: bool = False) -> Iterator[None]:
 
 def _not_a_lock(path: Path, problem: str) -> AttreeError:
     return AttreeError("not-a-lock", problem, file=path, fix="choose another output")
-
-
-def _open_plain(path: str | Path) -> Any:
-    return Path(path).open("rb", buffering=0)
-
-
-def _open_zstd(path: str | Path) -> Any:
-    import pyarrow as pa
-
-    # pyarrow is installed anyway, and reads all frames of a file
-    return pa.input_stream(str(path), compression="zstd")
-
-
-#: suffix → how to open a file for reading bytes
-COMPRESSIONS: dict[str, Callable[[str | Path], Any]] = {
-    "": _open_plain,
-    ".gz": gzip.open,
-    ".xz": lzma.open,
-    ".zst": _open_zstd,
-}
-#: Exceptions of reading a damaged compressed file, beside OSError.
-DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
-
-
-def open_compressed(path: str | Path) -> Any:
-    """Open a regular file for reading, decompressed by its suffix."""
-    check_regular(path, what="file")
-    return COMPRESSIONS.get(Path(path).suffix, _open_plain)(path)
-
-
-def is_cut_short(error: BaseException) -> bool:
-    """Tell whether a reading error means that the file ends too early."""
-    return isinstance(error, EOFError) or "runcated" in str(error)

@@ -26,6 +26,13 @@ from attree.base.process import MOST_THREADS
 Command = TypeVar("Command", bound=Callable[..., Any])
 Setting = TypeVar("Setting")
 
+#: The most trees of a sentence that are ranked: each costs time and memory, and with labels there
+#: are more than anybody can count.
+MOST_BEST = 10_000
+
+#: The largest seed that every library takes.
+MOST_SEED = 2**32 - 1
+
 #: Attributes in which :func:`needs` and :func:`excludes` store their rules on a function.
 NEEDS, EXCLUDES = "_needs", "_excludes"
 
@@ -240,11 +247,11 @@ TooLong = Annotated[
 ]
 
 # Work
-Seed = Annotated[int, _option("Random seed.", 0)]
+Seed = Annotated[int, _option("Random seed.", 0, MOST_SEED)]
 Steps = Annotated[int, _option("Batches to train on.", 1)]
 Epochs = Annotated[int, _option("Passes over the text.", 1)]
 Batch = Annotated[int, _option("Sentences in a batch.", 1)]
-LearningRate = Annotated[float, _option("Peak learning rate.", 0)]
+LearningRate = Annotated[float, _option("Peak learning rate.", 0, 1)]
 First = Annotated[int, _option("How many sentences to take, from the first on.", 1)]
 Workers = Annotated[int, _option("Worker processes.", 0)]
 Threads = Annotated[

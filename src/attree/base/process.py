@@ -56,6 +56,15 @@ def use_threads(threads: Any) -> None:
     torch.set_num_threads(threads)
 
 
+def _one_thread() -> None:
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+# A forked child waits for ever for the threads that torch had in its parent, unless it needs none.
+os.register_at_fork(after_in_child=_one_thread)
+
+
 def follow() -> None:
     """End this process when the one that ``ATTREE_FOLLOW_PID`` names has died, however it died.
 

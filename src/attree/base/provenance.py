@@ -23,20 +23,15 @@ import attree
 _ROOT = Path(attree.__file__).parent
 _PREFIX = f"{attree.__name__}."
 
-#: Modules that cannot change a result, and why. Neither they nor their imports are hashed, or
-#: another word in a message would run everything again.
+#: Modules that others import, but that cannot change a result, and why. Neither they nor their
+#: imports are hashed, or another word in a message would run everything again. Of what they return,
+#: other modules use only the names that a test lists.
 NEUTRAL = {
-    "attree": "offers the public names, and imports each when it is asked for",
-    "attree.cli.main": "finds the command",
-    "attree.apps": "has programs that use parsers; no stage imports one",
     "attree.base.completion": "offers names at TAB",
-    "attree.plan.configuration": "says what is wrong with config.yaml",
     "attree.trees.drawing": "draws a tree for people",
     "attree.base.errors": "says what is wrong with an input",
     "attree.base.files": "writes what it is given, whole or not at all",
-    "attree.cli.help": "lays out what --help prints",
     "attree.base.options": "says how options are written",
-    "attree.plan.plan": "says which results a configuration asks for",
     "attree.base.patterns": "finds the files that people name by a pattern",
     "attree.base.process": "ends a command with its parent",
     "attree.base.progress": "shows a bar",
@@ -44,9 +39,8 @@ NEUTRAL = {
     "attree.base.registry": "finds what has a name",
     "attree.plan.paths": "says where results lie",
     "attree.base.provenance": "writes down what a result was made from",
+    "attree.base.terminal": "says something to people",
     "attree.treebank.given": "reads treebank files that people give in place of tables",
-    "attree.apps.spacy_pipe": "is imported by spaCy wherever it runs; it parses for its users",
-    "attree.base.text": "shows a control character instead of sending it",
 }
 
 
@@ -162,9 +156,12 @@ def _slice(parts: Sequence[_Part], name: str) -> list[_Part]:
 
 @functools.cache
 def _packages_of(name: str) -> list[str]:
-    """Return the packages around a module and the module itself, without a name in it."""
+    """Return the packages around a module and the module itself, without a name in it.
+
+    The whole package is none of them: it imports each public name when it is asked for.
+    """
     steps = name.split(".")
-    names = (".".join(steps[:end]) for end in range(1, len(steps) + 1))
+    names = (".".join(steps[:end]) for end in range(2, len(steps) + 1))
     return [module for module in names if _file(module) is not None]
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import lock, read_json, write_json
+from attree.base.files import lock, write_json
 from attree.base.provenance import digest
-from attree.base.text import say
+from attree.base.reading import read_json
+from attree.base.terminal import say
 
 PROVENANCE = "provenance.json"
 _RUN = "run.json"

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, whole_file
+from attree.base.files import whole_file
+from attree.base.reading import check_regular
 
 _METADATA_KEY = b"attree"
 _AGAIN = "run the stage that writes it again"
@@ -123,9 +126,14 @@ def pack(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
 
 
 def unpack(schema: pa.Schema) -> dict[str, Any]:
-    """Return the metadata in a schema; empty if there is none."""
+    """Return the metadata in a schema; empty if there is none.
+
+    Raises:
+        ValueError: it is damaged.
+    """
     metadata = json.loads((schema.metadata or {}).get(_METADATA_KEY, b"{}"))
-    assert isinstance(metadata, dict)
+    if not isinstance(metadata, dict):
+        raise ValueError("metadata is no mapping")
     return metadata
 
 
@@ -165,12 +173,13 @@ def read_table(
     check_regular(path, what=what)
     try:
         table = pq.read_table(path, partitioning=None)
-    except (pa.ArrowInvalid, OSError) as error:
+        table.validate(full=True)
+        metadata = unpack(table.schema)
+    except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None)
         problem = f"cannot be read: {reason}" if reason else "is not a whole Parquet file"
         problem = f"this {what} {problem}"
         raise AttreeError("unreadable-table", problem, file=path, fix=_AGAIN) from None
-    metadata = unpack(table.schema)
     if schema is PARSES_SCHEMA and LABELS.name in table.schema.names:
         schema = TAGGED_PARSES if TAGS.name in table.schema.names else LABELLED_PARSES
     if schema is HALF_KNOWN and HALF.name not in table.schema.names:
@@ -181,7 +190,32 @@ def read_table(
         if not field.nullable and table[field.name].null_count:
             problem = f"column {field.name} of this {what} has rows without a value"
             raise AttreeError("empty-cells", problem, file=path, fix=_AGAIN)
+    if schema is not None:
+        wrong = next((field for field in schema if table[field.name].type != field.type), None)
+        bad = None if wrong is None else f"column {wrong.name} of this {what} is no {wrong.type}"
+        if bad is None and "starts" in schema.names and not _has_trees(table):
+            bad = f"a row of this {what} is no tree: its spans do not fit its words"
+        if bad is not None:
+            raise AttreeError("other-table", bad, file=path, fix=_AGAIN)
     return table, metadata
+
+
+def _has_trees(table: pa.Table) -> bool:
+    """Tell whether the columns of each tree belong together, and its spans lie in its words."""
+    lists = ("words", "tags", "starts", "ends", "labels")
+    columns = [name for name in lists if name in table.schema.names]
+    items = {name: table[name].combine_chunks().flatten() for name in columns}
+    counts = {name: pc.list_value_length(table[name]).to_numpy() for name in columns}
+    n_words = counts["words"] if "words" in counts else table["n_words"].to_numpy()
+    starts, ends = items["starts"].to_numpy(), items["ends"].to_numpy()
+    tags = counts.get("tags", n_words)
+    return (
+        not any(column.null_count for column in items.values())
+        and all(np.array_equal(counts["starts"], counts[name]) for name in columns[-2:])
+        and bool(((tags == n_words) | (tags == 0)).all())
+        and bool((n_words >= 0).all() and (starts >= 0).all() and (starts < ends).all())
+        and bool((ends <= np.repeat(n_words, counts["starts"])).all())
+    )
 
 
 def _kind(schema: pa.Schema | None) -> str | None:

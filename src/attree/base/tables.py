@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from attree.base.errors import AttreeError
-from attree.base.files import described, whole_file, write_text
+from attree.base.files import whole_file, write_text
+from attree.base.reading import described
 from attree.base.text import markdown, safe
 
 if TYPE_CHECKING:

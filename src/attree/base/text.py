@@ -1,19 +1,12 @@
-"""Unescape text of treebanks, and make text safe for terminals, tables and pages."""
+"""Words and names as text: undo a treebank's escapes, write those of tables and pages."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import sys
-import unicodedata
-from typing import Any
 
 #: C0, DEL and C1 controls, and the marks that change the direction of text.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-#: Those of them that JSON does not escape, and surrogates, which have no encoding.
-_UNPRINTED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 #: PTB's escapes in words.
 _ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
@@ -23,37 +16,6 @@ _BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "
 def safe(text: str) -> str:
     """Return text for a terminal: a control character is shown as ``\\x1b``, never sent."""
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
-
-
-def safe_lines(text: str) -> str:
-    """Return lines for a terminal, each made :func:`safe`."""
-    return "\n".join(map(safe, text.split("\n")))
-
-
-def in_json(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON for a terminal: letters as they are, control characters escaped."""
-    text = json.dumps(value, indent=indent, sort_keys=indent is not None, ensure_ascii=False)
-    return _UNPRINTED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def say(line: str) -> None:
-    """Print a line to stderr, made :func:`safe`."""
-    print(safe(line), file=sys.stderr, flush=True)
-
-
-def unread(unknown: int, words: int) -> str | None:
-    """Return a warning if the encoder does not know pieces of many words, else None.
-
-    Args:
-        unknown: how many words have an unknown piece.
-        words: how many words there are.
-    """
-    if unknown * 5 < words or not unknown:
-        return None
-    return (
-        f"attree: {unknown:,} of {words:,} words ({unknown / words:.0%}) have word pieces "
-        "unknown to the encoder: it has hardly read this script"
-    )
 
 
 def unescape(word: str) -> str:
@@ -74,11 +36,3 @@ def name_of(path: str | os.PathLike[str]) -> str:
 def markdown(text: str) -> str:
     """Escape text for Markdown and the cells of its tables."""
     return re.sub(r"([\\|`*\[])", r"\\\1", safe(text)).replace("<", "&lt;")
-
-
-def width(text: str) -> int:
-    """Return the width of text on a terminal: Chinese and Korean characters take two columns."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )

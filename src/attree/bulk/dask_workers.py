@@ -18,9 +18,9 @@ from typing import Any
 
 from distributed import Client, WorkerPlugin, get_worker
 
-from attree.base.cluster import Cluster, Wanted, connected
+from attree.base.cluster import Cluster, Wanted, connected, register
 from attree.base.errors import AttreeError
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.bulk.driver import RUN_AGAIN, gpus
 from attree.bulk.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
 from attree.bulk.options import Place
@@ -160,7 +160,7 @@ def dask_workers(place: Place, setup: WorkerSetup, count: int) -> Iterator[DaskW
         allowed_failures=0,  # the driver counts failures, and makes the last try alone
     )
     with connected(place.cluster or "local", wanted) as (client, cluster, running):
-        client.register_plugin(WorkerSide(setup))
+        register(client, WorkerSide(setup))
         if cluster.ours and not cluster.replaces:
             client.wait_for_workers(count)
         try:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attree.base.errors import AttreeError
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note, whole_shards
 from attree.bulk.manifest import Manifest, Shard, payloads
 from attree.bulk.output import Statistics

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import lock, read_json, write_json
-from attree.base.text import say
+from attree.base.files import lock, write_json
+from attree.base.reading import read_json
+from attree.base.terminal import say
 from attree.bulk.manifest import Manifest
 
 MANIFEST = "manifest.json"

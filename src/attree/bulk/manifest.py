@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_json, write_text
+from attree.base.files import write_text
+from attree.base.reading import described, read_json
 from attree.raw_text.inputs import InputFile, Reader, open_input
 
 _VERSION = 1

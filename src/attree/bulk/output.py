@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.files import make_folder, whole_file, write_text
@@ -208,7 +209,7 @@ def shard_statistics(path: Path) -> Statistics:
     try:
         metadata = pq.read_schema(path).metadata or {}
         return Statistics.of(json.loads(metadata[_METADATA_KEY]))
-    except (pa.ArrowInvalid, KeyError, OSError) as error:
+    except (pa.ArrowException, ValueError, TypeError, KeyError, OSError) as error:
         raise _damage_error(path, error) from None
 
 
@@ -228,9 +229,36 @@ def _table(path: Path) -> pa.Table:
         others = {field.name for field in (_LABELS, _TAGS, _MARGINALS)}
         if not set(TREES.names) <= names <= {*TREES.names, *others}:
             raise ValueError(f"its columns are {', '.join(sorted(names))}")
+        table.validate(full=True)
+        if wrong := [one.name for one in TREES if table.schema.field(one.name).type != one.type]:
+            raise ValueError(f"its column {wrong[0]} is no {TREES.field(wrong[0]).type}")
+        _check_spans(table)
         return table
     except (ValueError, pa.ArrowException, OSError) as error:
         raise _damage_error(path, error) from None
+
+
+def _check_spans(table: pa.Table) -> None:
+    """Raise a ValueError where spans are not of words of their sentence."""
+    counts = pc.list_value_length(table["starts"]).to_numpy()
+    for name in ("lengths", _LABELS.name, _MARGINALS.name):
+        if name in table.schema.names:
+            other = pc.list_value_length(table[name]).fill_null(0).to_numpy()
+            if not np.array_equal(counts, other) and table[name].null_count == 0:
+                raise ValueError(f"its columns starts and {name} are of different trees")
+    starts, lengths = (
+        pc.list_flatten(table[name]).to_numpy().astype(np.int64) for name in ("starts", "lengths")
+    )
+    if (starts < 0).any() or (lengths < 1).any():
+        raise ValueError("it has spans without words")
+    if (starts + lengths > np.repeat(_n_words(table), counts)).any():
+        raise ValueError("it has spans outside their sentences")
+
+
+def _n_words(table: pa.Table) -> NDArray[np.int64]:
+    """Return the number of words of each row, int64 (rows,)."""
+    words: NDArray[np.int64] = pc.count_substring(table["words"], " ").to_numpy() + np.int64(1)
+    return np.where(pc.equal(table["words"], "").to_numpy(), 0, words)
 
 
 def _damage_error(path: Path, error: Exception) -> AttreeError:
@@ -247,11 +275,7 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     parser has them; and ``marginals`` if they were asked for.
     """
     for path in _shards(folder):
-        try:
-            rows = _table(path).to_pylist()
-        except UnicodeDecodeError as error:
-            raise _damage_error(path, error) from None
-        for row in rows:
+        for row in _table(path).to_pylist():
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
             row["words"] = row["words"].split(" ") if row["words"] else []
@@ -266,9 +290,7 @@ def read_shards(folder: Path) -> Iterator[tuple[pa.Table, Trees]]:
     """
     for path in _shards(folder):
         table = _table(path)
-        words = pc.count_substring(table["words"], " ").to_numpy().astype(np.int64) + 1
-        words[pc.equal(table["words"], "").to_numpy()] = 0
-        yield table, trees_of(table, words)
+        yield table, trees_of(table, _n_words(table))
 
 
 def is_output(folder: Path) -> bool:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions
-from attree.base.text import safe, say
+from attree.base.terminal import say
+from attree.base.text import safe
 from attree.bulk.options import PARQUET, RowSettings
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser

@@ -16,7 +16,8 @@ from cyclopts import Parameter
 from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions, between
-from attree.base.text import safe, say
+from attree.base.terminal import say
+from attree.base.text import safe
 from attree.choosing import RANDOM, WAYS
 from attree.ready import usual_parser
 
@@ -70,7 +71,7 @@ def annotate_command(
     from attree.annotate.server import guarded, listen, serve
     from attree.annotate.session import AnnotationRequest, begin
     from attree.annotate.text import are_treebanks
-    from attree.base.text import say
+    from attree.base.terminal import say
     from attree.parsers.find import Overrides, find_parser
 
     if output is None:
@@ -156,9 +157,13 @@ def choose_command(
     from attree.bulk.stream import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
     from attree.raw_text.candidates import Window, read_pool
+    from attree.raw_text.inputs import KINDS
     from attree.raw_text.words import tokeniser
 
     rank = choose(WAYS, by, what="way of choosing")
+    if output is not None and KINDS.get(output.suffix, "") not in ("text", "json"):
+        problem, fix = "sentences are written as .txt or .jsonl", "name such a file"
+        raise AttreeError("unknown-format", problem, file=output, fix=fix)
     if by != RANDOM and parser is None:
         parser = usual_parser()
     if output is not None:
@@ -175,7 +180,7 @@ def choose_command(
     if output is None:
         print("\n".join(map(safe, lines)))
     else:
-        if output.suffix == ".jsonl":
+        if KINDS[output.suffix] == "json":
             lines = [_in_json(drawn.words[position], measured, position) for position in chosen]
         write_text(output, "".join(f"{line}\n" for line in lines))
     cost = int(measured.brackets[chosen].sum())

@@ -88,12 +88,12 @@ def evaluate_command(
 
         how = How(settings, encoder, device, max_words, allow_overlap)
         systems = [*map(str, predictions or ()), *names] or ["universal"]
-        if is_simple(tested := gold or test or []):
-            table, wrong = evaluate_simple(tested[0], systems, how)
+        if is_simple(scored_on := gold or test or []):
+            table, wrong = evaluate_simple(scored_on[0], systems, how)
             show([table])
             print("\n".join(wrong))
             return
-        gold_trees = Gold.read(tested, settings)
+        gold_trees = Gold.read(scored_on, settings)
         _tell(gold_trees.refused)
         scored = evaluate(gold_trees, systems, how)
         show(scored.tables())

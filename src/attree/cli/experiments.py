@@ -136,7 +136,7 @@ def _entry(plan: Path, kind: str, name: str) -> tuple[Any, str]:
     Raises:
         AttreeError: the plan has no such entry.
     """
-    from attree.base.files import read_described
+    from attree.base.reading import read_described
     from attree.base.registry import check_name
 
     content = read_described(plan, _Plan, what="plan of the experiments")

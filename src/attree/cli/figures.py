@@ -43,7 +43,7 @@ def labels(*, scores: Path, output: options.PictureOutput, title: options.Title 
     Args:
         scores: The summary written by `attree score`.
     """
-    from attree.base.files import read_described
+    from attree.base.reading import read_described
     from attree.evaluation.counts import NOTHING, confusion_of
     from attree.reports.figures import check_format
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -17,7 +18,7 @@ from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Parameter
 
 import attree
 from attree.base import process
-from attree.base.errors import AttreeError
+from attree.base.errors import AttreeError, errno_of
 from attree.base.options import EXCLUDES, NEEDS, separated
 from attree.base.text import safe
 from attree.cli import help
@@ -74,13 +75,15 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
 
     named = arguments.filter_by(has_tokens=True)
     for option in named:
-        for token in option.tokens if option.parameter.allow_leading_hyphen else []:  # it takes "-"
-            if not token.value.startswith("--"):
-                continue
-            if token.keyword is not None:
+        for token in option.tokens:
+            empty = not token.value and help.kind(option) != "bool"
+            if token.keyword is not None and (token.value.startswith("--") or empty):
                 raise exceptions.MissingArgumentError(argument=option, keyword=token.keyword)
-            unknown = Token(keyword=token.value, source="cli")
-            raise exceptions.UnknownOptionError(token=unknown, argument_collection=arguments)
+            if token.value.startswith("--") and token.value not in _after_dashes():
+                unknown = Token(keyword=token.value, source="cli")
+                raise exceptions.UnknownOptionError(token=unknown, argument_collection=arguments)
+            if help.kind(option) == "int" and re.fullmatch(r"[+-]?\d*\.\d*", token.value):
+                raise CycloptsError(msg=f"{token.value} for {option.name} is no whole number")
     _check_effect(called(path).default_command, {option.name for option in named})
     paths: dict[bool, list[Path]] = {True: [], False: []}
     for option in named:
@@ -89,6 +92,11 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
             is_written = option.field_info.name in _WRITTEN
             paths[is_written] += [file for item in items for file in matching(item)]
     check_apart(outputs=paths[True], inputs=paths[False])
+
+
+def _after_dashes() -> list[str]:
+    """Return the words after ``--``, which are no options whatever they begin with."""
+    return sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
 
 
 def called(path: tuple[str, ...]) -> App:
@@ -204,14 +212,14 @@ def _in_one_line(error: Exception) -> str:
     if isinstance(error, CycloptsError):
         command = " ".join(("attree", *(error.command_chain or ())))
         return f"{_misused(error)} — see `{command} --help`"
-    if isinstance(error, OSError) and error.errno in _REASONS:
-        reason, fix = _REASONS[error.errno]
-        return str(AttreeError("system", reason, file=error.filename, fix=fix))
     if isinstance(error, AttreeError):
         return str(error)
     library = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and library in _EXTRAS:
         return f"{library} is not installed — pip install 'attree[{_EXTRAS[library]}]'"
+    if (number := errno_of(error)) in _REASONS:
+        reason, fix = _REASONS[number]
+        return str(AttreeError("system", reason, file=getattr(error, "filename", None), fix=fix))
     message = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
     return f"unexpected {message} — this is a bug of attree: `attree --debug …` prints where"
 

@@ -12,7 +12,8 @@ from cyclopts import App, Parameter
 from attree.base import options
 from attree.base.options import TextOptions
 from attree.base.registry import check_name
-from attree.base.text import in_json, safe, say, unread
+from attree.base.terminal import in_json, say, unread
+from attree.base.text import safe
 from attree.bulk.options import Place, RowSettings, RunSettings
 from attree.parsers.find import Overrides
 from attree.ready import usual_parser

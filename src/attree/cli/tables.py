@@ -166,7 +166,8 @@ def show(
     from rich.console import Console
 
     from attree.base import tables as render
-    from attree.base.files import check_new, read_json, write_text
+    from attree.base.files import check_new, write_text
+    from attree.base.reading import read_json
     from attree.reports.tables.build import summary_table
 
     check_new([svg], overwrite=overwrite)

@@ -70,7 +70,7 @@ def train_command(
     """
     from attree.base.progress import progress
     from attree.base.schemas import HALF_KNOWN, read_table
-    from attree.base.text import say
+    from attree.base.terminal import say
     from attree.stages import train as session
     from attree.training.gold import usual
     from attree.training.recipes import WITHOUT_LABELS, adapted, recipe
@@ -156,7 +156,8 @@ def publish_command(
     """
     import shutil
 
-    from attree.base.files import read_bytes, read_json, whole_file, write_json, write_text
+    from attree.base.files import whole_file, write_json, write_text
+    from attree.base.reading import read_json, read_text
     from attree.parsers.reading import figures
     from attree.stages.train import check_output
     from attree.training.card import fill_in
@@ -165,7 +166,7 @@ def publish_command(
 
     load_parser(parser)
     files = {parser / "README.md": "model card"} | dict.fromkeys(table or (), "table of F1")
-    texts = [read_bytes(path, what=name).decode("utf-8") for path, name in files.items()]
+    texts = [read_text(path, what=name) for path, name in files.items()]
     card = fill_in(texts[0], licence=licence, sources=sources, tables=texts[1:])
     check_output(output, overwrite=overwrite)
     output.mkdir(parents=True, exist_ok=True)

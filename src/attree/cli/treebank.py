@@ -14,7 +14,7 @@ from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import Asked, ReadingOptions
 from attree.base.settings import form_of, meanings
-from attree.base.text import safe_lines, say
+from attree.base.terminal import safe_lines, say
 from attree.treebank.language_file import LanguageKeys
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import between
-from attree.base.text import in_json, safe, say, unread
+from attree.base.terminal import in_json, say, unread
+from attree.base.text import safe
 from attree.ready import usual_parser
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def try_command(
     encoder: options.Encoder | None = None,
     language: options.Language | None = None,
     tokenizer: options.Tokenizer | None = None,
-    best: Annotated[int | None, Parameter(validator=between(1))] = None,
+    best: Annotated[int | None, Parameter(validator=between(1, options.MOST_BEST))] = None,
     constraints: Path | None = None,
     brackets: Annotated[bool, Parameter(group=_LOOK)] = False,
     as_json: Annotated[options.AsJson, Parameter(group=_LOOK)] = False,

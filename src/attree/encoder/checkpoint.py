@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, described, read_described
+from attree.base.reading import check_regular, described, read_described
 
 _CONFIG = "config.json"
 _WEIGHTS = "model.safetensors"

@@ -8,6 +8,7 @@ different bytes.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -21,16 +22,10 @@ from typing import BinaryIO, cast
 import msgspec
 from safetensors import SafetensorError
 
-from attree.base.errors import AttreeError
-from attree.base.files import (
-    check_regular,
-    lock,
-    private_cache,
-    read_described,
-    whole_folder,
-    write_json,
-)
-from attree.base.text import say
+from attree.base.errors import AttreeError, errno_of
+from attree.base.files import lock, private_cache, whole_folder, write_json
+from attree.base.reading import check_regular, read_described
+from attree.base.terminal import say
 from attree.encoder.checkpoint import checkpoint_files, stamps
 from attree.encoder.forms import Carried, carried, form
 
@@ -161,7 +156,7 @@ def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
     digest = whole.hexdigest()
     if digest == encoder.sha256:
         return
-    versions = {distribution(package).version for package in encoder.parts} - {encoder.version}
+    versions = set(map(_version, encoder.parts)) - {encoder.version}
     problem = f"version {' and '.join(sorted(versions))} of the package has another encoder"
     if not versions:
         problem = f"the encoder {name} is damaged or changed: its SHA-256 is {digest[:12]}…, not "
@@ -169,18 +164,31 @@ def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
     raise AttreeError("altered-package", problem, file=files[0], fix=encoder.reinstall)
 
 
+def _version(package: str) -> str:
+    """Return the version of an installed package; its metadata may be damaged."""
+    try:
+        return distribution(package).version or "unknown"
+    except UnicodeError:
+        return "unknown"
+
+
 @contextmanager
 def _cache_errors(encoder: Carried) -> Iterator[None]:
     """Turn errors about the disk, from Python and safetensors, into an error of one line."""
     try:
         yield
-    except (OSError, RuntimeError, SafetensorError) as error:
-        number = getattr(error, "errno", None)
-        reason = os.strerror(number).lower() if number else str(error)
-        size = f"{encoder.size / 1e6:.0f} MB"
+    except AttreeError:
+        raise
+    except Exception as error:  # tokenizers raises nothing more special
+        number = errno_of(error)
+        if number is None and not isinstance(error, RuntimeError | SafetensorError):
+            raise
+        full, where = number in (errno.ENOSPC, errno.EDQUOT), getattr(error, "filename", None)
+        reason = getattr(error, "strerror", None) or (os.strerror(number) if number else str(error))
+        size, reason = f"{encoder.size / 1e6:.0f} MB", reason[:1].lower() + reason[1:]
         problem = f"the converted encoder ({size}) cannot be written to the cache ({reason})"
-        fix = "make room, or set XDG_CACHE_HOME to a folder that only you can write"
-        where = getattr(error, "filename", None)
+        fix = ("make room, or " if full else "") + "set XDG_CACHE_HOME to a folder that "
+        fix += "has room" if full else "only you can write"
         raise AttreeError("no-cache", problem, file=where, fix=fix) from error
 
 

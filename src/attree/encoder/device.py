@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from attree.base.errors import AttreeError
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.encoder.source import ResolvedEncoder
 
 

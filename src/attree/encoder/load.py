@@ -10,6 +10,7 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.process import use_threads, without_collecting, yield_cores
+from attree.base.terminal import say
 from attree.encoder.source import (
     EncoderSource,
     Head,
@@ -168,6 +169,8 @@ class Encoder:
         """
         short, long = self.tokenise([["a"], ["b", ",", "c", "d"]])
         if len(short.ids) == len(long.ids) or long.too_long:
+            why = "short" if long.too_long else "equally long"
+            say(f"attree: {self.slug} is not tested with padding: the sentences it takes are {why}")
             return
         wanted: dict[str, Any] = {
             "heads": [(i, j) for i in range(self.n_layers) for j in range(self.n_heads)],

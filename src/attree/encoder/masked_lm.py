@@ -28,9 +28,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from transformers.trainer_utils import get_last_checkpoint
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_json
 from attree.base.progress import progress
-from attree.base.text import say
+from attree.base.reading import read_json
+from attree.base.terminal import say
 from attree.encoder.checkpoint import read_config
 from attree.encoder.device import choose_device
 from attree.encoder.weights import check_lacking, read_checkpoint

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, read_described, read_json, write_json
+from attree.base.files import write_json
 from attree.base.provenance import versions
+from attree.base.reading import check_regular, read_described, read_json
 from attree.base.registry import check_name
 from attree.encoder.checkpoint import (
     INDEX,
@@ -292,8 +293,9 @@ def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Pat
     name = source.id.replace("-", "_")
     spec = importlib.util.find_spec(name) if name.isidentifier() and name != "__main__" else None
     if spec is None or not spec.submodule_search_locations:
-        problem = f"the package {source.id} with the encoder {source.slug} is not installed"
-        raise AttreeError("not-installed", problem, fix=f"pip install {source.id}")
+        problem = f"the package {source.id!r} with the encoder {source.slug!r} is not installed"
+        fix = "name an encoder that is installed, or a folder, with --encoder"
+        raise AttreeError("not-installed", problem, fix=fix)
     root = Path(next(iter(spec.submodule_search_locations)))
     for folder in (root / _MODEL_FOLDER, root, *sorted(root.iterdir())):
         if (folder / "config.json").is_file():

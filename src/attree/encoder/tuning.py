@@ -16,7 +16,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import whole_folder, write_json
 from attree.base.provenance import code_hash, provenance, versions
 from attree.base.runs import PROVENANCE, already_made, working_folder
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.encoder.source import ResolvedEncoder, has_new_head, verify
 from attree.raw_text.inputs import InputFile
 from attree.raw_text.training_text import measure, read_texts, text_files

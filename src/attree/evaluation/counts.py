@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.files import described
+from attree.base.reading import described
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from attree.base.errors import AttreeError
-from attree.base.files import opened
+from attree.base.reading import opened
 from attree.base.text import unescape
 from attree.evaluation.parameters import COLLINS, Parameters, cut
 from attree.treebank.cleaning import policy

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_json, write_json
+from attree.base.files import write_json
 from attree.base.provenance import code_hash, digest
+from attree.base.reading import read_json
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.metrics import score

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_described
+from attree.base.reading import read_described
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import Records

@@ -19,8 +19,8 @@ from attree.association.selection import HeadSelection
 from attree.association.sources import HEADS, check_heads, load_source
 from attree.base import options
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular
 from attree.base.provenance import digest
+from attree.base.reading import check_regular
 from attree.base.registry import check_name, nearest
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
 from attree.encoder.source import (

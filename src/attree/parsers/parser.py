@@ -7,6 +7,8 @@ threads (:mod:`attree.bulk.pipeline`).
 
 from __future__ import annotations
 
+import functools
+import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.languages import code_of
+from attree.base.options import MOST_BEST
 from attree.base.status import OK, TOO_LONG
 from attree.base.text import encodable
 from attree.parsers.find import Overrides, ParserSource, find_parser, language_of
@@ -95,11 +98,12 @@ class Chart:
         (:mod:`attree.decoding.k_best`).
 
         Raises:
-            AttreeError: ``k`` is below 1, or the parser decides split by split and does not compare
-                whole trees.
+            AttreeError: ``k`` is out of 1 to :data:`~attree.base.options.MOST_BEST`, or the parser
+                decides split by split and does not compare whole trees.
         """
-        if k < 1:
-            raise AttreeError("bad-count", f"{k} is no number of trees", fix="ask for 1 or more")
+        if not 1 <= k <= MOST_BEST:
+            fix = f"ask for 1 to {MOST_BEST:,}"
+            raise AttreeError("bad-count", f"{k} is no number of trees", fix=fix)
         ranked = self.scores.best(k)
         chances: Sequence[float | None] = ranked.probabilities or [None] * len(ranked.scores)
         trees = ranked.trees.each([self.words] * len(ranked.scores))
@@ -169,6 +173,7 @@ class Parser:
         self._max_words = max_words
         self._tokens_per_batch = tokens_per_batch or model.encoder.tokens_per_batch
         self._splitter = Splitter(code_of(language) if language else "")
+        self._made_by: tuple[Any, dict[str, Any]] | None = None
 
     @property
     def language(self) -> str:
@@ -219,6 +224,7 @@ class Parser:
         splitter = splitter_for(parser, language)
         grammar = is_grammar(parser) and chosen == Overrides()
         source = GrammarFolder(parser) if grammar else find_parser(parser, chosen)
+        settings["language"] = splitter.language or None
         loaded = cls.of(source, device=device, threads=threads, **settings)
         loaded._splitter = splitter
         return loaded
@@ -234,11 +240,24 @@ class Parser:
     ) -> Parser:
         """Load the parser that a source describes; arguments as for :meth:`load`."""
         if isinstance(source, GrammarFolder):
-            return cls(source.load(threads=threads), **settings)
-        from attree.encoder.load import load_encoder
+            loaded = cls(source.load(threads=threads), **settings)
+        else:
+            from attree.encoder.load import load_encoder
 
-        encoder = load_encoder(source.encoder, device=device, threads=threads)
-        return cls(source.on(encoder), **settings)
+            encoder = load_encoder(source.encoder, device=device, threads=threads)
+            loaded = cls(source.on(encoder), **settings)
+        loaded._made_by = source, {"device": device, "threads": threads, **settings}
+        return loaded
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the parser was loaded from; who reads the pickle loads it from there, once.
+
+        Raises:
+            TypeError: it was made of a model, not loaded.
+        """
+        if self._made_by is None:
+            raise TypeError("only a parser of Parser.load or Parser.of can be pickled or copied")
+        return _load_again, (pickle.dumps(self._made_by),)
 
     @overload  # Any: most strings are one sentence, and callers need not check
     def parse(self, sentences: str, *, constraints: Constraints | None = None) -> Tree | Any: ...
@@ -414,7 +433,7 @@ class Parser:
         of :meth:`parse` without a score.
 
         Raises:
-            AttreeError: ``k`` is below 1, or the parser does not compare whole trees.
+            AttreeError: ``k`` is out of bounds, or the parser does not compare whole trees.
         """
         words = self.words(sentence)
         tree = self.parse([words])[0]
@@ -490,6 +509,12 @@ class Parser:
         if single and self.model.labelled:
             chosen.append(np.array(single, dtype=np.int64))
         return Prepared(self.model, n_words, status, chosen, known, pieces)
+
+
+@functools.lru_cache(maxsize=2)  # a pool sends its parser along with every task
+def _load_again(made_by: bytes) -> Parser:
+    source, settings = pickle.loads(made_by)
+    return Parser.of(source, **settings)
 
 
 def splitter_for(parser: str, language: str | None) -> Splitter:

@@ -29,6 +29,7 @@ _SET = r"\A[^/]+/[^/]+\Z"
 Above0 = Annotated[int, Meta(ge=1)]
 From0 = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
+Rate = Annotated[float, Meta(gt=0, le=1)]
 Size = Annotated[int, Meta(ge=1, le=10_000)]
 Symbols = Annotated[int, Meta(ge=1, le=1000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -47,7 +48,7 @@ AnyNames = Annotated[list[str], unique]
 Set = Annotated[str, Meta(description="language/split", pattern=_SET)]
 Sets = Some[Set]
 Trees = Annotated[Literal["all"] | Above0, Meta(description="all, or how many trees are drawn")]
-Seed = Annotated[From0, Meta(description="a whole number, the seed of the draw")]
+Seed = Annotated[int, Meta(ge=0, le=2**32 - 1, description="a whole number, the seed of the draw")]
 
 
 def several(*items: Any) -> Any:
@@ -231,7 +232,7 @@ class Grammar(Keys):
         seeds: how many are learnt
         epochs: passes over the sentences
         batch: sentences in a step
-        learning_rate: a number above 0
+        learning_rate: a number above 0, at most 1
         longest: the longest sentence that is trained on, in words
         least: how often a word occurs that is known
         held_out: the share of sentences to measure on
@@ -246,7 +247,7 @@ class Grammar(Keys):
     seeds: Above0 = 3
     epochs: Above0 = OPTIONAL
     batch: Above0 = OPTIONAL
-    learning_rate: Positive = OPTIONAL
+    learning_rate: Rate = OPTIONAL
     longest: Annotated[int, Meta(ge=2, le=250)] = OPTIONAL
     least: Above0 = OPTIONAL
     held_out: Annotated[float, Meta(gt=0, lt=0.5)] = OPTIONAL
@@ -353,7 +354,7 @@ class TrainedSettings(Keys):
         threshold: the marginal below which spans are dropped, from 0 to 1, or chosen (on trees of
             the training set that are not drawn)
         dropout: a share from 0 to 1
-        learning_rate: a positive number
+        learning_rate: a number above 0, at most 1
         heads: how many heads, 0 for the encoder's
         label_layers: a list of the hidden states that labels and tags are read from, in experiments
         steps: how many batches are trained on
@@ -376,7 +377,7 @@ class TrainedSettings(Keys):
     decoder: Annotated[str, one_of("attree.training.recipes:CHOICES.decoder")] = OPTIONAL
     threshold: Literal["chosen"] | Share = OPTIONAL
     dropout: Annotated[float, Meta(ge=0, lt=1)] = OPTIONAL
-    learning_rate: Positive = OPTIONAL
+    learning_rate: Rate = OPTIONAL
     heads: From0 = OPTIONAL
     label_layers: Different[From0] = OPTIONAL
     steps: Above0 = OPTIONAL
@@ -415,7 +416,7 @@ class MaskedLM(Keys):
         seeds: how many runs
         epochs: passes over the text
         batch: sequences of a step
-        learning_rate: at its peak
+        learning_rate: at its peak, above 0, at most 1
         length: longest sequence in word pieces
         head_steps: steps that warm a new head up
     """
@@ -425,7 +426,7 @@ class MaskedLM(Keys):
     seeds: Above0 = 5
     epochs: Above0 = 10
     batch: Above0 = OPTIONAL
-    learning_rate: Positive = OPTIONAL
+    learning_rate: Rate = OPTIONAL
     length: Annotated[int, Meta(ge=8)] = OPTIONAL
     head_steps: From0 = OPTIONAL
 

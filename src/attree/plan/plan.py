@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_json
+from attree.base.reading import read_json
 from attree.base.registry import check_name
 from attree.plan import paths
 from attree.plan.paths import GRAMMAR, IMPORTED, path_of

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
+from attree.base.reading import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
 from attree.base.text import name_of
 
 #: Longest line in bytes; of a longer line only the beginning is read.
@@ -113,6 +113,7 @@ def find_inputs(
     """
     listed: list[tuple[Path, str, str]] = []
     left_out: list[Path] = []
+    path: Path | None = None
     for path in paths:
         if not path.exists():
             raise AttreeError("missing-file", "this input does not exist", file=path)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import DAMAGE, open_compressed
+from attree.base.reading import DAMAGE, open_compressed
 from attree.base.status import FAILED, OK, TOO_LONG
 from attree.raw_text.inputs import LINE_BYTES, InputFile, open_input
 from attree.raw_text.words import Line, Tokeniser

@@ -11,7 +11,7 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
 from attree.base.status import OK
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.raw_text.inputs import InputFile, find_inputs
 from attree.raw_text.lines import EMPTY, UNDECODABLE, read_lines
 

@@ -195,7 +195,7 @@ class Splitter:
         self("A.", split=True)
 
     def expect(self, text: str) -> None:
-        """Say which text will be cut into sentences first: another process may begin now."""
+        """Say which text will be cut into sentences next: another process may begin now."""
 
 
 #: The program of the process beside, which only splits: torch, which spaCy would import for its
@@ -277,10 +277,11 @@ class _Beside(Splitter):
         return super().__call__(text, split=split)
 
     def expect(self, text: str) -> None:
-        if len(text) > _MOST_EXPECTED:
+        if len(text) > _MOST_EXPECTED or os.getpid() != self._owner:
             return
         with self._lock, contextlib.suppress(OSError):  # if it has ended, the answer shows it
-            self._write([text, True])
+            if self._asked is None:  # one answer at a time is waited for
+                self._write([text, True])
 
     def _write(self, question: list[Any]) -> None:
         assert self._child.stdin is not None

@@ -44,7 +44,7 @@ def usual_encoder() -> str:
 
 def ready_heads() -> dict[str, Any]:
     """Return the encoders for which ready parsers know heads; ``default`` names one of them."""
-    from attree.base.files import read_json
+    from attree.base.reading import read_json
 
     found: dict[str, Any] = read_json(_HERE / "heads.json", what="list of ready heads")
     return found

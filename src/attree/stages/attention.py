@@ -29,7 +29,7 @@ from attree.base.progress import progress
 from attree.base.provenance import code_hash, digest, provenance
 from attree.base.registry import check_name
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.encoder.source import Head, ResolvedEncoder
 from attree.trees.parses import POLICIES
 

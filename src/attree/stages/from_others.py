@@ -11,7 +11,7 @@ import numpy as np
 from attree.base.errors import AttreeError
 from attree.base.schemas import PARSES_SCHEMA, SENTENCES_SCHEMA, read_table
 from attree.base.status import OK, SKIPPED
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.decoding.average import average
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.pairing import as_parses, has_labels, paired, read_whole

@@ -19,7 +19,7 @@ from attree.base.files import check_folder
 from attree.base.languages import code_in, code_of, language_of_most
 from attree.base.progress import Progress, silent
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify, with_adapter
 from attree.evaluation.side_by_side import Evaluation, Gold

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from distributed import WorkerPlugin, as_completed, get_worker
 
 from attree.association.compute import LOCAL, ShardTask, StageSettings, run_task
-from attree.base.cluster import Wanted, connected
+from attree.base.cluster import Wanted, connected, register
 from attree.encoder.source import ResolvedEncoder
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run_on_workers(
     count = min(settings.workers, len(tasks))
     wanted = Wanted(count=count, threads=settings.threads, options=options)
     with connected(kind, wanted) as (client, _, _):
-        client.register_plugin(EncoderPlugin(encoder, settings))
+        register(client, EncoderPlugin(encoder, settings))
         futures = client.map(_run, tasks, pure=False, retries=_RETRIES)
         for future in as_completed(futures, loop=client.loop):
             yield future.result()

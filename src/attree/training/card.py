@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attree
 from attree.base.errors import AttreeError
-from attree.base.text import markdown
+from attree.base.terminal import safe_lines
+from attree.base.text import encodable, markdown
 from attree.training.recipes import RECIPES, FewShotRecipe
 from attree.trees.chains import parted
 
@@ -64,6 +65,8 @@ Fill in. The encoder is not in this folder and has a licence of its own; the wei
 the trees above, whose licence may say what can be done with them.
 """,
 )
+#: A licence in one line, which YAML reads as text.
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .+()-]{0,99}")
 _LICENCE = """\
 {tables}## Sources
 
@@ -109,21 +112,33 @@ def fill_in(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()
         tables: F1 tables in Markdown, each with its heading; they replace the card's F1 row.
 
     Raises:
-        AttreeError: the card is filled in already, or :func:`card` did not make it.
+        AttreeError: the card is filled in already, or :func:`card` did not make it; the licence is
+            no identifier in one line, or there are no sources.
     """
+    if not _IDENTIFIER.fullmatch(licence):
+        problem, fix = f"{licence[:40]!r} is no licence", "give its identifier, such as cc-by-4.0"
+        raise AttreeError("bad-licence", problem, fix=fix)
+    if not sources.strip():
+        fix = "name the treebanks and their licences"
+        raise AttreeError("no-sources", "the sources are empty", fix=fix)
     if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
         raise AttreeError(
             "filled-in", "this model card is filled in already", fix="train the parser again"
         )
-    below = "".join(f"{table.strip()}\n\n" for table in tables)
+    below = "".join(f"{_shown(table)}\n\n" for table in tables)
     if below:
         card = re.sub(r"^\| F1 \| .*$", "| F1 | in the tables below |", card, flags=re.M)
     filled = _LICENCE.format(
         tables=below,
-        sources=sources.strip(),
+        sources=_shown(sources),
         licence=licence,
     )
     return card.removesuffix(_OPEN_LICENCE).replace(_OPEN, f"license: {licence}") + filled
+
+
+def _shown(text: str) -> str:
+    """Return Markdown of somebody else without control characters."""
+    return safe_lines(encodable(text)).strip()
 
 
 def _same(recipe: FewShotRecipe, named: FewShotRecipe) -> bool:

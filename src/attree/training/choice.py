@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import HALF, HALF_KNOWN, SENTENCES_SCHEMA, half_known, read_table
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
 from attree.trees.sampling import by_id, draw_trees, shared_rows, usable_trees

@@ -15,7 +15,7 @@ from torch import Tensor
 from attree.base.errors import AttreeError
 from attree.base.progress import Progress, silent
 from attree.base.provenance import digest, versions
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.encoder.load import Encoder
 from attree.evaluation.metrics import count_each
 from attree.training.features import Features, Layout, features_of

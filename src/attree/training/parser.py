@@ -17,7 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, whole_file, write_json, write_text
+from attree.base.files import whole_file, write_json, write_text
+from attree.base.reading import check_regular
 from attree.decoding.constrained import SplitChart, no_distribution
 from attree.decoding.fixed import fixed_trees
 from attree.decoding.k_best import Ranked
@@ -263,7 +264,10 @@ def load_parser(
     adapter = read_adapter(path)
     try:
         tensors = {name: tensor for name, tensor in load_file(path).items() if name not in adapter}
-        trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
+        hashes = tensors.pop("trained_on")
+        if hashes.dtype != torch.int64 or hashes.ndim != 1:
+            raise _damaged(path, "trained_on is no list of whole numbers of 64 bits")
+        trained_on = hashes.numpy().view(np.uint64)
         for name, tensor in tensors.items():
             kind = str(tensor.dtype).removeprefix("torch.")
             if tensor.dtype not in _FLOATS:

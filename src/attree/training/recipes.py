@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_described
 from attree.base.languages import code_in
+from attree.base.reading import described, read_described
 from attree.base.registry import check_name
 from attree.decoding import DECODERS
 from attree.training import STEPS
+
+#: Ranges of a recipe's numbers; a file with others is refused. Sizes are far above any encoder's.
+Share = Annotated[float, Meta(ge=0, le=1)]
+Rate = Annotated[float, Meta(gt=0, le=1)]
+Size = Annotated[int, Meta(ge=0, le=100_000)]
+Few = Annotated[int, Meta(ge=0, le=1_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +60,21 @@ class FewShotRecipe:
     objective: str
     score: str
     decoder: str
-    dropout: float = 0.0
+    dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     association: str = "log"
-    heads: int = 1
+    heads: Size = 1
     combination: str = "log"
     separate: bool = False
-    learning_rate: float = 1e-3
-    head_rate: float = 1e-2
-    spread: int = 0
-    label_layers: tuple[int, ...] = ()
+    learning_rate: Rate = 1e-3
+    head_rate: Rate = 1e-2
+    spread: Few = 0
+    label_layers: tuple[Few, ...] = ()
     wide: bool = False
-    threshold: float = 0.0
-    unlabelled: float = 0.0
-    rank: int = 0
-    encoder_rate: float = 5e-4
-    rounds: int = 0
+    threshold: Share = 0.0
+    unlabelled: Share = 0.0
+    rank: Size = 0
+    encoder_rate: Rate = 5e-4
+    rounds: Few = 0
 
     @property
     def has_distribution(self) -> bool:
@@ -228,10 +234,10 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
         if key in CHOICES:
             check_name(value, CHOICES[key], f"unknown {key} {value!r}")
     rate = settings.get("learning_rate", base.learning_rate)
-    if not (isinstance(rate, float) and 0 < rate < math.inf):
-        raise AttreeError(
-            "bad-rate", f"the learning rate is {rate}", fix="give one above 0, such as 0.001"
-        )
+    if not (isinstance(rate, int | float) and 0 < rate <= 1):
+        fix = "give one above 0 and at most 1, such as 0.001"
+        raise AttreeError("bad-rate", f"the learning rate is {rate}", fix=fix)
+    settings["learning_rate"] = float(rate)
     wrong = next((value for value in settings.values() if value in LABELLED), None)
     wrong = "label_layers" if "label_layers" in settings else wrong
     if wrong is not None and "labels" not in base.parts:
@@ -308,10 +314,12 @@ FILES = (WEIGHTS, ABOUT, CARD) = ("weights.safetensors", "parser.json", "README.
 DESCRIPTION, _AGAIN = "description of a trained parser", "train it again"
 #: Settings that are sizes, at least 1, and the largest value of any size.
 _SIZES, _LARGEST = ("heads", "hidden", "size"), 100_000
+#: A language's code, as :func:`attree.base.languages.code_of` gives it; empty for several.
+_CODE = r"\A([a-z]{2,3}|x(-[A-Za-z0-9]{1,8})+)?\Z"
 
 
 class _Encoder(msgspec.Struct):
-    slug: str
+    slug: Annotated[str, Meta(pattern=r"\A[^/\x00]{1,255}\Z")]
     fingerprint: str
     kind: str | None = None
     id: str | None = None
@@ -325,7 +333,8 @@ class _Table(msgspec.Struct):
 
 class _Training(msgspec.Struct):
     table: _Table = msgspec.field(default_factory=_Table)
-    language: str | None = None
+    language: Annotated[str, Meta(pattern=_CODE)] | None = None
+    threshold: Share | None = None
 
 
 class Description(msgspec.Struct):
@@ -369,8 +378,6 @@ def read_description(folder: str | Path) -> Description:
         for name in (value or ("",)) if key == "parts" else (value,):
             problem = f"this {DESCRIPTION} is not valid: recipe.{key}: unknown {name!r}"
             check_name(name, names, problem, file=path)
-    if not 0 <= description.recipe.dropout < 1:
-        raise invalid("bad-form", f"recipe.dropout: {description.recipe.dropout}", path)
     for part, settings in description.shape.items():
         for key, value in settings.items():
             if not _is_good(key, value):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, opened
 from attree.base.patterns import matching
+from attree.base.reading import check_regular, opened
 from attree.base.registry import check_name
 from attree.treebank import alpino, brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.crossing import Graph, continuous

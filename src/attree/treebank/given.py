@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import opened
 from attree.base.patterns import matching
+from attree.base.reading import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,7 +126,7 @@ def as_tables(
                 tables.append(first)
                 continue
             # imported only here: the workflow's stages read tables and depend on no reader
-            from attree.base.text import say
+            from attree.base.terminal import say
             from attree.treebank.sentence import SplitSettings
 
             how = settings or SplitSettings()

@@ -11,7 +11,7 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.languages import code_in, code_of
 from attree.base.patterns import find
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.treebank.formats import by_format, in_folder, resolve, together
 from attree.treebank.language import discover
 from attree.treebank.language_file import as_settings, check_settings, settings_of

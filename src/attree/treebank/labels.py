@@ -213,7 +213,7 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
 
 def warn_of_lacking(chosen: LabelTable) -> None:
     """Report on stderr which labels a table lacks, and how often each occurred."""
-    from attree.base.text import say
+    from attree.base.terminal import say
 
     if not chosen.strange:
         return

@@ -20,7 +20,7 @@ import yaml
 from msgspec import Meta
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_bytes
+from attree.base.reading import read_bytes
 from attree.base.settings import OPTIONAL, Keys, accepted_by, fill_in, hints_of, one_of
 from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
 from attree.treebank.labels import KINDS, UNIVERSAL, Labelling

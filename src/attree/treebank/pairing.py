@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from attree.base.status import OK, SKIPPED
-from attree.base.text import say, unescape
+from attree.base.terminal import say
+from attree.base.text import unescape
 from attree.treebank.cleaning import CleaningCounts, clean, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings

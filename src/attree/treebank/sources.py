@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from attree.base.errors import AttreeError
-from attree.base.files import opened
+from attree.base.reading import opened
 from attree.treebank.sentence import Rejected, Status
 
 _Read = TypeVar("_Read")

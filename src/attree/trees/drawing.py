@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from attree.base.text import safe, width
+from attree.base.terminal import width
+from attree.base.text import safe
 
 
 @dataclass(slots=True)

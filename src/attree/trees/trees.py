@@ -93,16 +93,15 @@ class Trees:
     @classmethod
     def from_spans(
         cls,
-        n_words: Sequence[int],
-        spans: Sequence[Iterable[tuple[int, int]]],
-        labels: Sequence[Sequence[str]] | None = None,
+        n_words: Iterable[int],
+        spans: Iterable[Iterable[tuple[int, int]]],
+        labels: Iterable[Iterable[str]] | None = None,
     ) -> Trees:
-        """Return trees of lists of spans in pre-order, with their labels if given."""
-        flat = [tuple(span) for tree in spans for span in tree]
-        lengths = [len(list(tree)) for tree in spans]
-        pairs = np.array(flat, np.int32).reshape(-1, 2)
-        offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-        made = cls(np.array(n_words, np.int64), offsets, pairs[:, 0], pairs[:, 1])
+        """Return trees of spans in pre-order, with their labels if given."""
+        trees = [[tuple(span) for span in tree] for tree in spans]
+        pairs = np.array([span for tree in trees for span in tree], np.int32).reshape(-1, 2)
+        offsets = np.concatenate(([0], np.cumsum([*map(len, trees)], dtype=np.int64)))
+        made = cls(np.array([*n_words], np.int64), offsets, pairs[:, 0], pairs[:, 1])
         return made if labels is None else made.labelled([x for tree in labels for x in tree])
 
     @classmethod

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attree.apps.evaluate.systems import How, evaluate
 from attree.base.errors import AttreeError
-from attree.base.files import opened
+from attree.base.reading import opened
 from attree.base.status import SKIPPED
 from attree.base.tables import Table
 from attree.base.text import safe

@@ -10,7 +10,7 @@ import numpy as np
 
 from attree.base.errors import AttreeError
 from attree.base.patterns import matching
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.bulk.output import is_output, read_trees
 from attree.evaluation.side_by_side import Evaluation, Gold, System, sentence_of
 from attree.parsers.parser import Parser
@@ -147,4 +147,7 @@ def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool
         read += read_whole([file], reading, refused.append)
     for line in refused:
         say(line)
+    if refused and not read and path.suffix:  # it was meant to hold trees
+        fix = "correct it, or name a parser"
+        raise AttreeError("no-trees", "no tree in it can be read", file=path, fix=fix)
     return (read, False) if read else None

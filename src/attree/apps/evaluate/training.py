@@ -22,7 +22,7 @@ from attree.association.selection import HeadSelection
 from attree.base.errors import AttreeError
 from attree.base.progress import progress
 from attree.base.registry import check_name
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.decoding import UNSUPERVISED
 from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder
 from attree.evaluation.side_by_side import Evaluation, Gold, System

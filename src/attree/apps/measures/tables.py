@@ -26,7 +26,8 @@ from attree.apps.measures.counts import (
 from attree.base.errors import AttreeError
 from attree.base.files import check_folder, whole_file
 from attree.base.status import OK
-from attree.base.text import name_of, say
+from attree.base.terminal import say
+from attree.base.text import name_of
 from attree.bulk.output import is_output, read_shards
 from attree.treebank.formats import together
 from attree.treebank.pairing import read_whole

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_json
 from attree.base.provenance import versions
+from attree.base.reading import read_json
 from attree.base.schemas import WORDS_SHOWN, read_table
 from attree.base.tables import Table, number, saved_tables
 from attree.evaluation.resampling import SentenceCounts

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attree.base.files import read_described, write_json
+from attree.base.files import write_json
 from attree.base.provenance import digest
+from attree.base.reading import read_described
 
 if TYPE_CHECKING:
     from attree.plan.plan import Plan

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from attree.base.errors import AttreeError
-from attree.base.files import described, read_described
+from attree.base.reading import described, read_described
 from attree.base.schemas import HALF_KNOWN, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
@@ -456,27 +456,49 @@ def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
     return [Table("Treebanks", headings, rows, note)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    sentences: _Sentences
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown of a summary beside its scores."""
+
+    protocol: _Told
+    parser: str | None = None
+    language: str | None = None
+    split: str | None = None
+    baselines: dict[str, dict[str, Any]] | None = None
+
+
 def summary_table(summary: Mapping[str, Any]) -> Table:
     """Build the table of a summary of ``attree score`` or ``attree baselines``.
 
     Raises:
         AttreeError: ``summary`` is no such summary.
     """
-    if not isinstance(summary.get("protocol"), Mapping) or "sentences" not in summary["protocol"]:
+    protocol = summary.get("protocol") if isinstance(summary, Mapping) else None
+    if not isinstance(protocol, Mapping) or "sentences" not in protocol:
         raise AttreeError(
             "not-a-summary", "this is no summary of scores", fix="give one of `attree score`"
         )
-    name = summary.get("parser") or "parses"
-    rows = summary.get("baselines") or {name: summary}
+    of = described(summary, _Shown, **_FORM)
+    named = of.baselines or {of.parser or "parses": dict(summary)}
+    rows = {
+        name: described({key: row.get(key) for key in METRICS}, dict[str, float | None], **_FORM)
+        for name, row in named.items()
+    }
     shown = {
         name: metric.heading
         for name, metric in METRICS.items()
         if any(row.get(name) is not None for row in rows.values())
     }
-    counted = summary["protocol"]["sentences"]
-    note = f"{counted['scored']:,} of {counted['total']:,} sentences are scored"
-    skipped = f", {counted['skipped']:,} have no tree" if counted["skipped"] else ""
-    title = " ".join(filter(None, (summary.get("language"), summary.get("split")))) or "Scores"
-    note += f"{skipped}; {summary['protocol']['metric']}."
+    counted = of.protocol.sentences
+    note = f"{counted.scored:,} of {counted.total:,} sentences are scored"
+    skipped = f", {counted.skipped:,} have no tree" if counted.skipped else ""
+    title = " ".join(filter(None, (of.language, of.split))) or "Scores"
+    note += f"{skipped}; {of.protocol.metric}."
     lines = [((name,), row) for name, row in rows.items()]
     return scores_table(title, ("",), shown or {"corpus_f1": HEADINGS["corpus_f1"]}, lines, note)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_described
+from attree.base.reading import read_described
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED

@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from attree.base.errors import AttreeError
-from attree.base.files import check_regular, described, read_described, whole_file, write_json
+from attree.base.files import whole_file, write_json
+from attree.base.reading import check_regular, described, read_described
 from attree.base.schemas import write_table
 from attree.rivals.grammar import ABOUT
 from attree.rivals.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary

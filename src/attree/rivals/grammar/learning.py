@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attree.base.errors import AttreeError
-from attree.base.files import COMPRESSIONS, whole_file, whole_folder, write_json
+from attree.base.files import whole_file, whole_folder, write_json
 from attree.base.progress import progress
 from attree.base.provenance import code_hash, provenance, versions
+from attree.base.reading import COMPRESSIONS
 from attree.base.runs import PROVENANCE, already_made, working_folder
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.raw_text.training_text import read_texts, table_words, text_files
 from attree.rivals.grammar.folder import Epoch, write_grammar
 from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
