@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -59,23 +60,28 @@ class Tree:
         """
         return bracketed(self.words, self.spans, self.labels, self.tags)
 
-    def to_nltk(self) -> Any:
+    def to_nltk(self, kind: Callable[[str, list[Any]], Any] | None = None) -> Any:
         """Return an ``nltk.Tree``; its leaves are the unchanged words.
 
         Words have tags, ``X`` if missing, unless the tree has neither labels nor tags.
-        """
-        from nltk import Tree as NltkTree
 
+        Args:
+            kind: makes a node of its label and children; by default ``nltk.Tree``.
+        """
+        if kind is None:
+            from nltk import Tree as NltkTree
+
+            kind = NltkTree
         plain = self.labels is None and self.tags is None
         leaves: list[Any] = list(self.words)
         if not plain:
             tags = self.tags or (NO_LABEL,) * len(self.words)
-            leaves = [NltkTree(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
+            leaves = [kind(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
         root = nested(len(self.words), self.spans, self.labels)
         made: dict[int, Any] = {}
         for node in root.post_order():  # no recursion: trees may be deep
             children = [made[id(c)] if not isinstance(c, int) else leaves[c] for c in node.children]
-            made[id(node)] = NltkTree(node.label or NO_LABEL, children)
+            made[id(node)] = kind(node.label or NO_LABEL, children)
         return made[id(root)]
 
     def __str__(self) -> str:
