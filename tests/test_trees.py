@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import nltk
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attree.apps.reading import Reading
 from attree.decoding.fixed import fixed_trees
 from attree.trees.tree import Tree
 from attree.trees.trees import Trees, binary_offsets
 from tests.evaluation.test_metrics import random_tree
+from tests.refusals import refused
 
 LENGTHS = [5, 0, 1, 2, 9]
 
@@ -123,6 +127,31 @@ def nodes(tree: nltk.Tree, start: int = 0) -> list[tuple[str, int, int]]:
         found += nodes(child, at)
         at += len(child.leaves())
     return [(tree.label(), start, at), *found]
+
+
+def test_white_space_in_words_and_labels_is_written_so_that_every_reader_keeps_the_tree(
+    tmp_path: Path,
+) -> None:
+    words = ("New York", "a\tb", "10\u00a0000", "c_d", "\u3000")
+    tree = Tree(words, ((0, 5), (0, 2), (2, 5)), ("S", "N P", "VP"))
+    written = ["New_York", "a_b", "10_000", "c_d", "_"]
+    assert nltk.Tree.fromstring(tree.brackets()).leaves() == written
+    (tmp_path / "t.mrg").write_text(tree.brackets() + "\n")
+    ((sentence,),) = [batch.words for batch in Reading().all([tmp_path / "t.mrg"])]
+    assert list(sentence) == written
+
+
+def test_phrases_are_found_by_their_labels() -> None:
+    words = ("he", "saw", "her", "dog")
+    tree = Tree(words, ((0, 4), (0, 1), (1, 4), (2, 4)), ("S", "NP", "VP", "NP"))
+    assert tree.phrases("NP") == [("he", 0, 1), ("her dog", 2, 4)]
+    assert [phrase.text for phrase in tree.phrases("VP", "S")] == ["he saw her dog", "saw her dog"]
+    assert [(one.start, one.end) for one in tree.phrases()] == list(tree.spans)
+    assert tree.phrases("QP") == []
+    plain = Tree(words, tree.spans)
+    assert plain.phrases()[1] == ("he", 0, 1)
+    with refused("no-labels"):
+        plain.phrases("NP")
 
 
 def test_unary_chains_and_one_word_phrases_keep_their_order() -> None:
