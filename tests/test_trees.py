@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nltk
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.apps.reading import Reading
+from attree.base.text import right_to_left
 from attree.decoding.fixed import fixed_trees
 from attree.trees.tree import Tree
 from attree.trees.trees import Trees, binary_offsets
@@ -175,8 +177,49 @@ def test_a_tree_is_drawn_upright_where_it_fits_and_else_on_its_side(
     assert str(Tree((), ())) == "()"
 
 
+@given(st.integers(0, 300), st.booleans())
+def test_right_to_left_text_is_drawn_as_in_a_mirror(seed: int, is_narrow: bool) -> None:
+    """On its side against the picture over Latin letters; upright against that of the tree turned
+    round: the column between two is the left one in both."""
+    shape = drawn(seed)[0].of(4)
+    hebrew = Tree(tuple("אבגדהוזחט"), shape.spans, ("L",) * len(shape.spans))
+    latin = Tree(tuple("abcdefghi"), hebrew.spans, hebrew.labels)
+    if not is_narrow:
+        order = sorted(range(len(latin.spans)), key=lambda place: (-latin.spans[place][1], place))
+        turned = tuple((9 - latin.spans[k][1], 9 - latin.spans[k][0]) for k in order)
+        latin = Tree(latin.words[::-1], turned, latin.labels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "9" if is_narrow else "80")
+        left, right = (str(one).translate(_LATIN).splitlines() for one in (hebrew, latin))
+    if is_narrow:
+        size = max(map(len, right))
+        right = [line.ljust(size)[::-1].translate(_MIRROR).rstrip() for line in right]
+    assert left == right
+
+
+_LATIN = str.maketrans("אבגדהוזחט", "abcdefghi", "\u200e")
+_MIRROR = str.maketrans("├└┌┐┤┘", "┤┘┐┌├└")
+
+
 def test_a_notebook_shows_a_picture() -> None:
     assert "<svg" in fixed_trees("balanced", [4]).of(0)._repr_svg_()
+    tree = Tree(("אב", "גד", "הו"), ((0, 3), (0, 2)))
+    words = re.findall(r">([^<>]+)</text>", tree._repr_svg_())  # from left to right
+    assert words == ["X", "הו", "X", "גד", "אב"]
+
+
+@pytest.mark.parametrize(
+    ("words", "leftwards"),
+    [
+        ("שלום world", False),
+        ("سلام دنیا ok", True),
+        ("הילד 2020 .", True),
+        ("1 2", False),
+        ("", False),
+    ],
+)
+def test_most_letters_tell_the_direction(words: str, leftwards: bool) -> None:
+    assert right_to_left(words.split()) == leftwards
 
 
 def test_labels_of_any_letters_make_brackets_that_others_read() -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 #: C0, DEL and C1 controls, and the marks that change the direction of text.
@@ -77,8 +78,13 @@ def markdown(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Return the width of text on a terminal: Chinese and Korean characters take two columns."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
+    """Return the width of text on a terminal: Chinese characters and emoji take two columns."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def right_to_left(words: Iterable[str]) -> bool:
+    """Tell whether most letters are of a script that is written from right to left."""
+    kinds = [unicodedata.bidirectional(letter) for word in words for letter in word]
+    return sum(kind in ("R", "AL") for kind in kinds) > kinds.count("L")

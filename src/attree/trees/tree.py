@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attree.base.errors import AttreeError
-from attree.base.text import safe
+from attree.base.text import right_to_left, safe
 from attree.trees.drawing import draw, nested
 
 #: The label of a node that has none, and the tag of a word that has none.
@@ -129,10 +129,15 @@ class Tree:
         return draw(root, self.words, shutil.get_terminal_size().columns)
 
     def _repr_svg_(self) -> str:
-        """Draw the tree for a notebook."""
+        """Draw the tree for a notebook, the first word at the right in right-to-left text."""
         import svgling
+        from nltk import Tree as NltkTree
 
-        drawn: str = svgling.draw_tree(self.to_nltk())._repr_svg_()
+        def leftwards(label: str, children: list[Any]) -> Any:
+            return NltkTree(label, children[::-1])
+
+        tree = self.to_nltk(leftwards if right_to_left(self.words) else None)
+        drawn: str = svgling.draw_tree(tree)._repr_svg_()
         return drawn
 
 
