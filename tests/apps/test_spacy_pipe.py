@@ -163,6 +163,71 @@ def test_any_tree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert sent._.parse_string == bracketed
 
 
+#: Words, labels of spans, and the base noun phrases.
+_NOUNS = [
+    ("the man in the moon", [(0, 5, "NP"), (2, 5, "PP"), (3, 5, "NP")], ["the man", "the moon"]),
+    ("cats and dogs ran", [(0, 4, "S"), (0, 3, "NP"), (0, 1, "NP"), (2, 3, "NP"), (3, 4, "VP")],
+     ["cats", "dogs"]),
+    ("she said it", [(0, 3, "S"), (0, 1, "NP"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")],
+     ["she", "it"]),
+    ("( a b ) ran", [(0, 5, "S"), (0, 4, "NP"), (1, 3, "NP")], ["a b"]),
+    ("ran", [(0, 1, "VP")], []),
+]  # fmt: skip
+
+
+def _given(monkeypatch: pytest.MonkeyPatch, language: str, labels: bool = True) -> Doc:
+    texts = [text.split() for text, *_ in _NOUNS]
+    spans = [[(start, end) for start, end, _ in nodes] for _, nodes, _ in _NOUNS]
+    names = [[label for *_, label in nodes] for _, nodes, _ in _NOUNS]
+    trees = Trees.from_spans(list(map(len, texts)), spans, names if labels else None)
+    monkeypatch.setattr(TreePipe, "_parser", lambda self: Given(trees))
+    nlp = pipeline(language, "upio")
+    words = [word for text in texts for word in text]
+    starts = [place == 0 for text in texts for place in range(len(text))]
+    return nlp(Doc(nlp.vocab, words, sent_starts=starts))
+
+
+@pytest.mark.parametrize("language", ["en", "nl", "is", "xx"])
+def test_noun_chunks_and_phrases_of_any_language(
+    language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doc = _given(monkeypatch, language)
+    wanted = [chunk for *_, chunks in _NOUNS for chunk in chunks]
+    assert [chunk.text for chunk in doc.noun_chunks] == wanted
+    assert {chunk.label_ for chunk in doc.noun_chunks} == {"NP"}
+    assert [span.text for span in doc._.phrases("VP", "PP")] == [
+        "in the moon", "ran", "said it", "ran",
+    ]  # fmt: skip
+    assert [span.text for span in doc[1:5]._.phrases("NP")] == ["the moon"]
+    assert [span.text for span in doc[0:5]._.phrases()] == [
+        "the man in the moon", "in the moon", "the moon",
+    ]  # fmt: skip
+    saved = DocBin(store_user_data=True, docs=[doc]).to_bytes()
+    vocab = pickle.loads(pickle.dumps(doc.vocab))
+    (again,) = DocBin(store_user_data=True).from_bytes(saved).get_docs(vocab)
+    assert [chunk.text for chunk in again.noun_chunks] == wanted
+
+
+def test_a_dependency_parse_has_its_own_noun_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    doc = _given(monkeypatch, "en")
+    for token in doc:
+        token.head, token.dep_, token.pos_ = token, "ROOT", "VERB"
+    doc[4].dep_, doc[4].pos_ = "nsubj", "NOUN"
+    assert [chunk.text for chunk in doc.noun_chunks] == ["moon"]
+
+
+def test_phrases_and_noun_chunks_need_trees_with_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    doc = _given(monkeypatch, "nl", labels=False)
+    assert len(doc._.phrases()) > 5
+    for ask in (lambda: doc._.phrases("NP"), lambda: list(doc.noun_chunks)):
+        with refused("no-labels"):
+            ask()
+    bare = Doc(doc.vocab, ["a", "b"])
+    for ask in (lambda: bare._.phrases("NP"), lambda: list(bare.noun_chunks)):
+        with refused("no-parse", "add_pipe"):
+            ask()
+
+
 def test_tags_stand_in_the_brackets(folder: str) -> None:
     nlp = pipeline("en", folder)
     doc = nlp(

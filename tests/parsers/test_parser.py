@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import pickle
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,14 +67,39 @@ def test_half_of_a_surrogate_pair_is_read_as_the_replacement_character(parser: P
 
 def test_what_has_no_tree_to_find(parser: Parser) -> None:
     long = ["cat"] * 70
-    trees = parser.parse([[], ["one"], "", long, ["a", " ", "cat"], ["\u200b", "x\x1b[31m"]])
+    trees = parser.parse([[], ["one"], "", long, ["a\tb", "cat"], ["\u200b", "x\x1b[31m"]])
     assert [tree.status for tree in trees] == ["ok", "ok", "ok", "too_long", "ok", "ok"]
     assert [tree.spans for tree in trees[:3]] == [(), (), ()]
     assert trees[3].spans == tuple((i, 70) for i in range(69))
     assert trees[3].score is None
-    assert trees[4].words == ("a", "cat")
+    assert trees[4].words == ("a\tb", "cat")
     assert parser.parse([]) == []
     assert "\x1b" not in str(trees[5]) and "x" in str(trees[5])
+
+
+@pytest.mark.parametrize("word", ["", " ", None, 3, b"a"])
+def test_a_word_that_is_none_is_refused_and_never_left_out(parser: Parser, word: object) -> None:
+    with refused("not-a-sentence"):
+        parser.parse([[word, "a"]])
+
+
+def test_words_given_as_sentences_are_told(parser: Parser) -> None:
+    with pytest.warns(UserWarning, match=r"parse\(\[\["):
+        assert len(parser.parse(["This", "is", "my", "sentence"])) == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parser.parse([["This", "is"], ["my"]])
+        parser.parse(["Hello", "This is one."])
+        parser.parse(["Hello"])
+        parser.parse(["老人回家了。", "下雨了"])
+        parser.parse([["Hello"], ["you"]])
+
+
+def test_a_byte_order_mark_is_in_no_word(parser: Parser) -> None:
+    for text in ("A cat sat.", ["A cat sat."]):
+        given = f"\ufeff{text}" if isinstance(text, str) else ["\ufeff" + text[0]]
+        assert parser.parse(given) == parser.parse(text)
+    assert parser.sentences("\ufeffA cat.")[1] == [["A", "cat", "."]]
 
 
 def test_a_bound_on_words_is_the_parser_s(folder: Path) -> None:

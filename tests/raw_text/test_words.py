@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -9,6 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from attree.raw_text.words import Splitter, settle, splitter_beside, tokeniser
 from tests.refusals import refused
@@ -72,6 +75,43 @@ def test_a_text_beyond_the_bounds_is_refused_and_costs_no_other(text: str) -> No
     assert split(["It ran.", text, "It sat."]) == [[["It", "ran", "."]], None, [["It", "sat", "."]]]
 
 
+#: Families, flags, skin tones, a keycap, a heart with its variant, marks, syllables in parts.
+_CLUSTERS = [
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467", "🇫🇷", "🇩🇪", "👍🏽", "1️⃣", "❤️",
+    "e\u0301", "q\u0308\u0323", "शि", "กำ", "שָׁ", "ᄒ\u1161ᆫ", "a", "B", "文", "。", ".", ",",
+    "'", "-", "1", "\u200d", "\ufe0f", " ", " ", "\t", "(", "🏽",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "hi", "ko", "zh", "th", "xx"])
+@settings(deadline=None, max_examples=15)
+@given(drawn=st.lists(st.sampled_from(_CLUSTERS), max_size=12))
+def test_no_word_is_part_of_a_grapheme_cluster(language: str, drawn: list[str]) -> None:
+    """Clusters are told by ICU, which does not split by them."""
+    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    from icu4py.breakers import CharacterBreaker
+
+    text = "".join(drawn)
+    for split in (False, True):
+        (sentences,) = tokeniser(language, split=split)([text])
+        words = [word for sentence in sentences or [] for word in sentence]
+        assert "".join(words) == "".join(text.split())
+        ends = {*itertools.accumulate(map(len, map(str, CharacterBreaker(text, "root"))))}
+        at = 0
+        for word in words:
+            at = text.index(word[0], at) if text[at : at + 1].isspace() else at
+            at += len(word)
+            assert at in ends or text[at : at + 1].isspace(), (word, text)
+
+
+@pytest.mark.parametrize("emoji", ["\U0001f469\u200d\U0001f469\u200d\U0001f467", "🇫🇷", "👍🏽", "1️⃣"])
+def test_an_emoji_is_a_word(emoji: str) -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    for language in ("en", "de", "xx", "zh"):
+        split = tokeniser(language, split=True)
+        assert split([f"Yes {emoji} no {emoji}"]) == [[["Yes", emoji, "no", emoji]]]
+
+
 def test_whitespace_cannot_split_into_sentences() -> None:
     with refused("not-split"):
         tokeniser("whitespace", split=True)
@@ -83,6 +123,13 @@ def test_whitespace_cannot_split_into_sentences() -> None:
         ((None, None, None), "", "Ein alter Mann.", ("de", True), "rules for de, told from the"),
         ((None, None, None), "fr", "Ein Mann.", ("fr", True), "fr, the language that the parser"),
         ((None, None, None), "", "1 2 3", ("xx", True), "rules for any language, told"),
+        (
+            (None, None, None),
+            "",
+            "A cat slept.",
+            ("xx", True),
+            "short, and may be ro or en; --lang",
+        ),
         (("icelandic", None, None), "fr", "", ("is", True), "^words and sentences .* for is$"),
         (("nob", None, False), "", "", ("nb", False), "^words are split"),
         (("tlh", None, None), "", "", ("tlh", True), "tlh .any language: it has none"),

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import nltk
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attree.apps.reading import Reading
+from attree.base.text import right_to_left
 from attree.decoding.fixed import fixed_trees
 from attree.trees.tree import Tree
 from attree.trees.trees import Trees, binary_offsets
 from tests.evaluation.test_metrics import random_tree
+from tests.refusals import refused
 
 LENGTHS = [5, 0, 1, 2, 9]
 
@@ -125,6 +131,31 @@ def nodes(tree: nltk.Tree, start: int = 0) -> list[tuple[str, int, int]]:
     return [(tree.label(), start, at), *found]
 
 
+def test_white_space_in_words_and_labels_is_written_so_that_every_reader_keeps_the_tree(
+    tmp_path: Path,
+) -> None:
+    words = ("New York", "a\tb", "10\u00a0000", "c_d", "\u3000")
+    tree = Tree(words, ((0, 5), (0, 2), (2, 5)), ("S", "N P", "VP"))
+    written = ["New_York", "a_b", "10_000", "c_d", "_"]
+    assert nltk.Tree.fromstring(tree.brackets()).leaves() == written
+    (tmp_path / "t.mrg").write_text(tree.brackets() + "\n")
+    ((sentence,),) = [batch.words for batch in Reading().all([tmp_path / "t.mrg"])]
+    assert list(sentence) == written
+
+
+def test_phrases_are_found_by_their_labels() -> None:
+    words = ("he", "saw", "her", "dog")
+    tree = Tree(words, ((0, 4), (0, 1), (1, 4), (2, 4)), ("S", "NP", "VP", "NP"))
+    assert tree.phrases("NP") == [("he", 0, 1), ("her dog", 2, 4)]
+    assert [phrase.text for phrase in tree.phrases("VP", "S")] == ["he saw her dog", "saw her dog"]
+    assert [(one.start, one.end) for one in tree.phrases()] == list(tree.spans)
+    assert tree.phrases("QP") == []
+    plain = Tree(words, tree.spans)
+    assert plain.phrases()[1] == ("he", 0, 1)
+    with refused("no-labels"):
+        plain.phrases("NP")
+
+
 def test_unary_chains_and_one_word_phrases_keep_their_order() -> None:
     tree = Tree(("he", "left"), ((0, 2), (0, 2), (0, 1), (1, 2)), ("TOP", "S", "NP", "VP"))
     assert tree.brackets() == "(TOP (S (NP (X he)) (VP (X left))))"
@@ -146,8 +177,49 @@ def test_a_tree_is_drawn_upright_where_it_fits_and_else_on_its_side(
     assert str(Tree((), ())) == "()"
 
 
+@given(st.integers(0, 300), st.booleans())
+def test_right_to_left_text_is_drawn_as_in_a_mirror(seed: int, is_narrow: bool) -> None:
+    """On its side against the picture over Latin letters; upright against that of the tree turned
+    round: the column between two is the left one in both."""
+    shape = drawn(seed)[0].of(4)
+    hebrew = Tree(tuple("אבגדהוזחט"), shape.spans, ("L",) * len(shape.spans))
+    latin = Tree(tuple("abcdefghi"), hebrew.spans, hebrew.labels)
+    if not is_narrow:
+        order = sorted(range(len(latin.spans)), key=lambda place: (-latin.spans[place][1], place))
+        turned = tuple((9 - latin.spans[k][1], 9 - latin.spans[k][0]) for k in order)
+        latin = Tree(latin.words[::-1], turned, latin.labels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "9" if is_narrow else "80")
+        left, right = (str(one).translate(_LATIN).splitlines() for one in (hebrew, latin))
+    if is_narrow:
+        size = max(map(len, right))
+        right = [line.ljust(size)[::-1].translate(_MIRROR).rstrip() for line in right]
+    assert left == right
+
+
+_LATIN = str.maketrans("אבגדהוזחט", "abcdefghi", "\u200e")
+_MIRROR = str.maketrans("├└┌┐┤┘", "┤┘┐┌├└")
+
+
 def test_a_notebook_shows_a_picture() -> None:
     assert "<svg" in fixed_trees("balanced", [4]).of(0)._repr_svg_()
+    tree = Tree(("אב", "גד", "הו"), ((0, 3), (0, 2)))
+    words = re.findall(r">([^<>]+)</text>", tree._repr_svg_())  # from left to right
+    assert words == ["X", "הו", "X", "גד", "אב"]
+
+
+@pytest.mark.parametrize(
+    ("words", "leftwards"),
+    [
+        ("שלום world", False),
+        ("سلام دنیا ok", True),
+        ("הילד 2020 .", True),
+        ("1 2", False),
+        ("", False),
+    ],
+)
+def test_most_letters_tell_the_direction(words: str, leftwards: bool) -> None:
+    assert right_to_left(words.split()) == leftwards
 
 
 def test_labels_of_any_letters_make_brackets_that_others_read() -> None:

@@ -143,7 +143,9 @@ class Draft:
     def constraints(self) -> Constraints:
         """Return the constraints on the parser."""
         fixed = sorted(self.fixed.items())
-        chains = [(span, [*parted(label)] or [None]) for span, label in fixed]
+        chains: list[tuple[Span, Sequence[str | None]]] = [
+            (span, parted(label) or [None]) for span, label in fixed
+        ]
         required = tuple((*span, name) for span, chain in chains for name in chain)
         return Constraints(required, tuple(sorted(self.broken)))
 

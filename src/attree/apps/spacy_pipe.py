@@ -11,6 +11,10 @@ The attributes are those of benepar. A *constituent* is a span of the parse: a p
 ``span._.parse_string``      brackets on one line, a tag on every word
 ``span._.parse_status``      status of its sentence: ``ok``; ``too_long`` (for the encoder) or
                              ``failed``, whose trees are right-branching
+``doc._.phrases("VP")``      the phrases of a document with that label, in pre-order; of any label
+                             without one; ``span._.phrases`` those inside a span, constituent or not
+``doc.noun_chunks``          in any language, where spaCy has no dependency parse: noun phrases up
+                             to the first noun phrase inside, if that does not come first
 ===========================  =======================================================================
 
 Tokens have ``labels``, ``parent``, ``parse_string`` and ``parse_status`` too. A span that is no
@@ -33,7 +37,7 @@ import os
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +46,7 @@ import spacy.util
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span, Token
+from spacy.vocab import Vocab
 
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
@@ -55,6 +60,7 @@ from attree.trees.tree import NO_LABEL, bracketed, leaf
 
 #: Key of the parse in ``doc.user_data``.
 KEY = "attree"
+_NOUN_PHRASE = "NP"
 _SETTINGS = "settings.json"
 
 
@@ -95,6 +101,7 @@ def make_pipe(
     Raises:
         AttreeError: the parser does not exist, or another setting is wrong.
     """
+    install(nlp.vocab)
     values = (parser, encoder, device, dtype, threads, max_words)
     settings = dict(zip(ComponentSettings.__struct_fields__, values, strict=True))
     pipe = TreePipe(name, _settings(settings))
@@ -415,7 +422,7 @@ def parse_string(span: Span) -> str:
     """
     parse, node, first, end = _find_node(span)
     tokens = [span.doc[index] for index in parse.tokens[first:end]]
-    words = ["_".join(token.text.split()) for token in tokens]
+    words = [token.text for token in tokens]
     pairs = zip(tokens, parse.tags[first:end], strict=True)
     tags = tuple(token.tag_ or token.pos_ or tag for token, tag in pairs)
     spans: list[tuple[int, int]] = []
@@ -435,6 +442,73 @@ def parse_status(span: Span) -> str:
     return str(parse.status[_sentence(parse, span)])
 
 
+def phrases(within: Doc | Span, *wanted: str) -> list[Span]:
+    """Return the phrases with one of some labels, or all phrases, in pre-order.
+
+    Args:
+        within: a document, or a span, which need not be a constituent.
+        wanted: labels; a phrase of a unary chain has several.
+
+    Raises:
+        AttreeError: the document has no trees, or its trees have no labels.
+    """
+    doc = within.doc
+    parse, nodes = _parse_of(doc), []
+    start, stop = (within.start, within.end) if isinstance(within, Span) else (0, len(doc))
+    first, end = (bisect_left(parse.tokens, bound) for bound in (start, stop))
+    if wanted:
+        _check_labelled(parse)
+    for node in range(bisect_left(parse.starts, first), bisect_left(parse.starts, end)):
+        names = parse.labels[node]
+        if parse.ends[node] <= end and names and (not wanted or set(wanted) & set(names)):
+            nodes.append(node)
+    return [_span(doc, parse, node) for node in nodes]
+
+
+def _check_labelled(parse: Parse) -> None:
+    if {*chain.from_iterable(parse.labels)} == {NO_LABEL}:
+        fix = "take a parser with labels, such as universal"
+        raise AttreeError("no-labels", "the trees of this document have no labels", fix=fix)
+
+
+class NounChunks:
+    """Yields base noun phrases for spaCy: of a dependency parse if there is one, else of trees.
+
+    Args:
+        of_dependencies: spaCy's own function for the language, or None.
+    """
+
+    def __init__(self, of_dependencies: Callable[[Any], Iterable[Any]] | None) -> None:
+        self.of_dependencies = of_dependencies
+
+    def __call__(self, within: Doc | Span) -> Iterable[tuple[int, int, int]]:
+        """Yield the first token, the end and the label of each.
+
+        Raises:
+            AttreeError: the document has no trees, or its trees have no labels.
+        """
+        doc = within.doc
+        own = self.of_dependencies
+        return own(within) if own and doc.has_annotation("DEP") else _noun_chunks(doc)
+
+
+def _noun_chunks(doc: Doc) -> Iterator[tuple[int, int, int]]:
+    parse, label = _parse_of(doc), doc.vocab.strings.add(_NOUN_PHRASE)
+    _check_labelled(parse)
+    nouns = [node for node, names in enumerate(parse.labels) if _NOUN_PHRASE in names]
+    for node, after in zip_longest(nouns, nouns[1:]):
+        first, end = parse.starts[node], parse.ends[node]
+        if after is not None and parse.starts[after] < end:  # up to the child that it is in
+            inner = parse.starts[after]
+            for child in range(node + 1, after + 1):
+                if parse.starts[child] <= inner < parse.ends[child]:
+                    end = parse.starts[child]
+                    break
+        tokens = parse.tokens[first:end]
+        if any(doc[token].text.isalnum() for token in tokens):
+            yield tokens[0], tokens[-1] + 1, label
+
+
 def _sentence(parse: Parse, span: Span) -> int:
     first = bisect_left(parse.tokens, span.start)
     return max(bisect_right(parse.firsts, first) - 1, 0)
@@ -445,23 +519,32 @@ def _of_token(of_span: Callable[[Span], Any]) -> Callable[[Token], Any]:
 
 
 _OF_TOKENS = (parent, labels, parse_string, parse_status)
-#: The attributes that :func:`install` sets on spans and tokens.
-_GETTERS: dict[tuple[type, str], Callable[[Any], Any]] = {
-    **{(Span, getter.__name__): getter for getter in (constituents, children, *_OF_TOKENS)},
-    **{(Token, getter.__name__): _of_token(getter) for getter in _OF_TOKENS},
+#: The attributes that :func:`install` sets: how spaCy calls a function, and the function.
+_EXTENSIONS: dict[tuple[type, str], tuple[str, Callable[..., Any]]] = {
+    **{(Span, one.__name__): ("getter", one) for one in (constituents, children, *_OF_TOKENS)},
+    **{(Token, one.__name__): ("getter", _of_token(one)) for one in _OF_TOKENS},
+    (Doc, "phrases"): ("method", phrases),
+    (Span, "phrases"): ("method", phrases),
 }
 
 
-def install() -> None:
-    """Set the attributes of spans and tokens, as the component does; call it for saved documents.
+def install(vocab: Vocab | None = None) -> None:
+    """Set the attributes of documents, spans and tokens, as the component does.
+
+    Call it for saved documents.
+
+    Args:
+        vocab: of the documents, whose ``noun_chunks`` are then those of their trees.
 
     Raises:
         AttreeError: an attribute of that name exists already, such as benepar's.
     """
-    for (kind, name), getter in _GETTERS.items():
+    for (kind, name), (way, function) in _EXTENSIONS.items():
         if not kind.has_extension(name):  # type: ignore[attr-defined]
-            kind.set_extension(name, getter=getter)  # type: ignore[attr-defined]
-        elif kind.get_extension(name)[2] is not getter:  # type: ignore[attr-defined]
+            kind.set_extension(name, **{way: function})  # type: ignore[attr-defined]
+        elif function not in kind.get_extension(name):  # type: ignore[attr-defined]
             problem = f"{kind.__name__.lower()}._.{name} is set by another component"
             fix = "use one constituency parser in a process"
             raise AttreeError("name-taken", problem, fix=fix)
+    if vocab is not None and not isinstance(vocab.get_noun_chunks, NounChunks):
+        vocab.get_noun_chunks = NounChunks(vocab.get_noun_chunks)  # type: ignore[assignment]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -28,6 +29,15 @@ _NEAR = 10
 
 #: How many characters are enough to detect a language.
 _ENOUGH = 4096
+
+#: Log odds of a language against the next from which on it is told. Of the first three, five and
+#: eight words of 2,760 sentences in 46 languages, 46 % are taken for another below it, 1 % above.
+_SURE = 5.0
+#: Longer texts are in no doubt: they are told from those in a near language, or it matters little.
+_SHORT = 100
+#: Letters of Yiddish: double ones, and alef with a vowel, which Hebrew has if all vowels are there.
+_YIDDISH = re.compile("[\u05f0-\u05f2\ufb1d\ufb1f\ufb2e\ufb2f]|\u05d0[\u05b7\u05b8]")
+_POINTS = re.compile("[\u05b0-\u05bc]")
 
 #: Shorter names of folders and files are no language's name: *mon* and *gum* are codes too.
 _SHORTEST_NAME = 4
@@ -107,14 +117,30 @@ def detect(texts: Iterable[str]) -> str:
     Returns:
         a two-letter code, or ``""`` where there are no letters, or hardly any.
     """
+    return next(iter(candidates(texts)), "")
+
+
+def candidates(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the languages that texts may be in, by their first characters.
+
+    Returns:
+        two-letter codes, the likeliest first: two where a short text may be in either and other
+        rules would split it; none where there are no letters, or hardly any.
+    """
     text = " ".join(islice(_beginnings(texts), 64))[:_ENOUGH]
     if not any(character.isalpha() for character in text):
-        return ""
-    identifier = _identifier()
+        return ()
     from py3langid.langid import RAW_FLOOR
 
-    code, score = identifier.classify(text)
-    return "" if score <= RAW_FLOOR else str(code)
+    (code, score), (second, lower) = _identifier().rank(text)[:2]
+    if score <= RAW_FLOOR:
+        return ()
+    if code == "he" and _YIDDISH.search(text) and len(_POINTS.findall(text)) < len(text) / 4:
+        return ("yi",)  # the identifier does not know it
+    if code == "he" and text.count("ע") > max(1, len(text) / 12):  # the vowel e of Yiddish
+        return ("he", "yi")
+    is_sure = score - lower >= _SURE or len(text) > _SHORT or rules_for(code) == rules_for(second)
+    return (code,) if is_sure else (code, second)
 
 
 def language_of_most(sentences: Sequence[Sequence[str]]) -> str:

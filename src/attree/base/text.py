@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
+from collections.abc import Iterable
 
 #: C0, DEL and C1 controls, and the marks that change the direction of text.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -36,3 +38,9 @@ def name_of(path: str | os.PathLike[str]) -> str:
 def markdown(text: str) -> str:
     """Escape text for Markdown and the cells of its tables."""
     return re.sub(r"([\\|`*\[])", r"\\\1", safe(text)).replace("<", "&lt;")
+
+
+def right_to_left(words: Iterable[str]) -> bool:
+    """Tell whether most letters are of a script that is written from right to left."""
+    kinds = [unicodedata.bidirectional(letter) for word in words for letter in word]
+    return sum(kind in ("R", "AL") for kind in kinds) > kinds.count("L")

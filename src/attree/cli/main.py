@@ -37,6 +37,7 @@ SECTIONS = {
         "evaluate": "attree.cli.evaluate:evaluate_command",
         "evalb": "attree.cli.score:evalb_command",
         "measures": "attree.cli.evaluate:measures_command",
+        "search": "attree.cli.search:search_command",
         "treebank": "attree.cli.treebank:app",
         "corpus": "attree.cli.parse:app",
     },

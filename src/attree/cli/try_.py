@@ -129,7 +129,7 @@ def _sentences(
 ) -> Iterator[tuple[list[str], None]]:
     """Yield the words of the sentences; say once which language's rules split them."""
     from attree.parsers.reading import doubt
-    from attree.raw_text.words import rules_name
+    from attree.raw_text.words import how_split
 
     texts: Iterable[str] = [sentence] if sentence is not None else _asked()
     if sentence == "-":
@@ -143,7 +143,7 @@ def _sentences(
         code, sentences = parser.sentences(text)
         if code not in named_codes:
             named_codes.add(code)
-            say(f"attree: words are split by the rules for {rules_name(code)}, told from the text")
+            say(f"attree: {how_split(code, text)}")
         if code not in read and (line := doubt(about.get("languages", {}), code)):
             say(f"attree: {line}")
         read.add(code)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import pickle
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -301,7 +302,10 @@ class Parser:
                 return next(self.stream([sentences], [constraint]))
             trees = list(self.stream(self.sentences(sentences)[1]))
             return trees[0] if len(trees) == 1 else trees
-        return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
+        trees = list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
+        if isinstance(sentences, list | tuple) and {*map(type, sentences)} == {str}:
+            _warn_of_words(trees)
+        return trees
 
     def stream(
         self, sentences: Iterable[Sentence], constraints: Iterable[Constraints | None] | None = None
@@ -452,19 +456,20 @@ class Parser:
         return self.model.features(pieces)
 
     def words(self, sentence: Sentence) -> list[str]:
-        """Return the words of a sentence; only empty words are removed from a list of words.
+        """Return the words of a sentence, which are those of a list of words.
 
         Raises:
-            AttreeError: ``sentence`` is no list of words, or has an item that is no string.
+            AttreeError: ``sentence`` is no list of words, or has an item that is no string, or an
+                empty one.
         """
         if not isinstance(sentence, str):
             if not isinstance(sentence, Iterable) or isinstance(sentence, bytes):
                 raise _no_sentence(sentence)
             for word in sentence:
-                if not isinstance(word, str):
+                if not isinstance(word, str) or not word.strip():
                     raise _no_sentence(word, "word")
-            return [encodable(word) for word in sentence if word.strip()]
-        _, sentences = self._splitter(text := encodable(sentence), split=False)
+            return list(map(encodable, sentence))
+        _, sentences = self._splitter(text := _text(sentence), split=False)
         return text.split() if sentences is None else sentences[0]
 
     def sentences(self, text: str) -> tuple[str, list[list[str]]]:
@@ -477,7 +482,7 @@ class Parser:
             the code of the language whose rules were used, and the words of each sentence; a text
             that is too long for the rules is one sentence, split at white space.
         """
-        code, sentences = self._splitter(text := encodable(text), split=True)
+        code, sentences = self._splitter(text := _text(text), split=True)
         return code, [text.split()] if sentences is None else sentences
 
     def prepare(
@@ -537,7 +542,21 @@ def _encoded(
         yield features
 
 
+def _text(text: str) -> str:
+    """Return text that can be encoded, without the byte-order mark of a file."""
+    return encodable(text).removeprefix("\ufeff")
+
+
+def _warn_of_words(trees: Sequence[Tree]) -> None:
+    if len(trees) > 1 and all(len(tree.words) == 1 for tree in trees):
+        warnings.warn(
+            "each of these strings is a sentence of one word: for one sentence give a list of "
+            'lists, parse([["This", "is", "one"]]), or a text, parse("This is one")',
+            stacklevel=3,
+        )
+
+
 def _no_sentence(value: Any, noun: str = "sentence") -> AttreeError:
     problem = f"{str(value)[:40]!r} ({type(value).__name__}) is no {noun}"
-    fix = "give a text, a list of words, or a list of these"
+    fix = "give a text, a list of words, none of them empty, or a list of these"
     return AttreeError("not-a-sentence", problem, fix=fix)

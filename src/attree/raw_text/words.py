@@ -6,6 +6,8 @@ Japanese, Thai, Armenian), ICU splits words: it has rules for any language and d
 scripts without blanks. ICU splits sentences in every language, but not after an abbreviation in
 spaCy's rules, after an initial (``J. Smith``) or before a small letter (``"Go!" he said.``).
 
+No word is part of a grapheme cluster: a family of emoji, a flag, a letter with its marks is whole.
+
 ``whitespace`` takes a line as one sentence, whose words are separated by spaces.
 """
 
@@ -30,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.languages import ANY, code_of, detect, rules_for
+from attree.base.languages import ANY, candidates, code_of, rules_for
 from attree.base.process import without_collecting
 
 #: A text, or its words if the input is split already.
@@ -56,6 +58,11 @@ _BY_RULES = frozenset({"ko", "vi"})
 #: Languages for which spaCy needs a dictionary (Japanese, Thai), splits into characters (Chinese),
 #: or does not know the full stop (Armenian).
 _BY_ICU = frozenset({"hy", "ja", "th", "zh"})
+
+#: Characters of grapheme clusters of several: marks, joiners, flags' letters, parts of syllables.
+_CONTINUES = (
+    r"[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}\p{GCB=RI}\p{GCB=Prepend}\p{GCB=V}\p{GCB=T}]"
+)
 
 #: An initial, which does not end a sentence.
 _INITIAL = re.compile(r"[^\W\d_]\.")
@@ -121,9 +128,23 @@ def settle(
         raw = [text for text in first if isinstance(text, str) and text.strip()]
         if not raw:
             return Splitting(ANY, split)
-        code, why = detect(raw), ", told from the text; --language says another"
+        code, why = _told(candidates(raw))
     verb = "words and sentences are split" if split else "words are split"
     return Splitting(code or ANY, split, f"{verb} by the rules for {rules_name(code)}{why}")
+
+
+def _told(found: tuple[str, ...]) -> tuple[str, str]:
+    """Return the code of the language found, empty if in doubt; and how it was found."""
+    if len(found) > 1:
+        return "", f": the text is short, and may be {' or '.join(found)}; --language says which"
+    return "".join(found), ", told from the text; --language says another"
+
+
+def how_split(code: str, text: str) -> str:
+    """Say by which rules a text was split, by a code that was told from it; or why by none."""
+    found = candidates([text]) if code == ANY else (code,)
+    told, why = _told(found)
+    return f"words are split by the rules for {rules_name(told)}{why}"
 
 
 #: How many texts a language is detected from.
@@ -187,7 +208,7 @@ class Splitter:
             text: any.
             split: whether it is cut into sentences.
         """
-        code = self.language or detect([text]) or ANY
+        code = self.language or _told(candidates([text]))[0] or ANY
         return code, _rules(rules_for(code))([text], split=split)[0]
 
     def prepare(self) -> None:
@@ -334,6 +355,7 @@ class _Rules:
 
     def __init__(self, code: str) -> None:
         try:
+            import regex
             from icu4py.breakers import SentenceBreaker, WordBreaker
 
             with without_collecting():
@@ -343,6 +365,7 @@ class _Rules:
             fix = "pip install spacy icu4py, or give lines of words: --tokenizer whitespace"
             raise AttreeError("not-installed", problem, fix=fix) from None
         self._locale = "root" if code == ANY else code
+        self._clusters, self._continues = regex.compile(r"\X"), regex.compile(_CONTINUES)
         self._in_sentences, self._in_words = SentenceBreaker, WordBreaker
         self._nlp: spacy.language.Language | None = None
         self._abbreviations: frozenset[str] = frozenset()
@@ -372,9 +395,14 @@ class _Rules:
 
     def _split(self, sentence: str) -> list[str]:
         if self._nlp is None:
-            parts = self._in_words(sentence, self._locale)
-            return [word for part in parts for word in str(part).split()]
-        return [token.text for token in self._nlp.make_doc(sentence) if not token.is_space]
+            parts = [str(part) for part in self._in_words(sentence, self._locale)]
+        else:
+            parts = [token.text_with_ws for token in self._nlp.make_doc(sentence)]
+        if self._continues.search(sentence):  # a cut may lie within a grapheme cluster
+            ends = {cluster.end() for cluster in self._clusters.finditer(sentence)}
+            cut = [0, *(end for end in itertools.accumulate(map(len, parts)) if end in ends)]
+            parts = [sentence[start:end] for start, end in itertools.pairwise(cut)]
+        return [word for part in parts for word in part.split()]
 
     def cut(self, text: str) -> list[str]:
         """Cut a text into sentences."""

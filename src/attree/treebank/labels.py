@@ -129,7 +129,7 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     Raises:
         AttreeError: the table knows less than half of the nodes' labels.
     """
-    from attree.base.text import say
+    from attree.base.terminal import say
 
     labels = {label: count for label, count in labels.items() if label not in {"", *MARKS}}
     known = {name: _known(labels, LabelTable(name).exact) for name in tables()}

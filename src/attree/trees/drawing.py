@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from attree.base.terminal import width
-from attree.base.text import safe
+from attree.base.text import right_to_left, safe
+
+#: Left-to-right mark, of no width: beside a word it keeps a terminal that orders right-to-left text
+#: itself from moving the word, and its letters run as they should.
+_STAY = "\u200e"
+_MIRRORED = str.maketrans("├└┌┐", "┤┘┐┌")
 
 
 @dataclass(slots=True)
@@ -64,16 +69,30 @@ def nested(
 def draw(root: DrawnNode, words: Sequence[str], room: int) -> str:
     """Draw a tree over its words, in at most ``room`` columns if possible.
 
-    Control characters in words and labels are escaped.
+    The first word stands at the right where words are written from right to left. Control
+    characters in words and labels are escaped.
     """
     shown = [safe(word) for word in words]
-    upright = _upright(root, shown, room)
-    return _sideways(root, shown) if upright is None else upright
+    leftwards = right_to_left(words)
+    drawn = _upright(mirrored(root, len(words)) if leftwards else root, shown, room, leftwards)
+    return _sideways(root, shown, leftwards) if drawn is None else drawn
 
 
-def _upright(root: DrawnNode, words: Sequence[str], room: int) -> str | None:
+def mirrored(root: DrawnNode, n_words: int) -> DrawnNode:
+    """Return the tree of the words in reverse order."""
+    made: dict[int, DrawnNode] = {}
+    for node in root.post_order():
+        turned = [
+            made[id(child)] if isinstance(child, DrawnNode) else n_words - 1 - child
+            for child in node.children
+        ]
+        made[id(node)] = DrawnNode(node.label, turned[::-1])
+    return made[id(root)]
+
+
+def _upright(root: DrawnNode, words: Sequence[str], room: int, leftwards: bool) -> str | None:
     """Draw nodes above their children, the words in one line; None if there is no room."""
-    nodes = root.post_order()
+    nodes, words = root.post_order(), words[::-1] if leftwards else words
     widest = max(width(safe(node.label)) for node in nodes)
     columns = [max(width(word), widest) for word in words]
     if sum(columns) + len(columns) > room + 1:
@@ -86,6 +105,8 @@ def _upright(root: DrawnNode, words: Sequence[str], room: int) -> str | None:
         before = (column - width(word)) // 2
         centred.append(" " * before + word + " " * (column - width(word) - before))
     rows = ["".join(row) for row in canvas.cells]
+    if leftwards:
+        centred = [f"{_STAY}{word}{_STAY}" for word in centred]
     return "\n".join(line.rstrip() for line in [*rows, " ".join(centred)])
 
 
@@ -131,23 +152,33 @@ class _Canvas:
                 self.cells[between][column] = "│"
 
 
-def _sideways(root: DrawnNode, words: Sequence[str]) -> str:
+def _sideways(root: DrawnNode, words: Sequence[str], leftwards: bool) -> str:
     """Draw each word on a line; the first child continues its parent's line."""
-    lines: list[str] = []
-    # node, the text before it on its line, and on the lines below
-    todo: list[tuple[DrawnNode | int, str, str]] = [(root, "", "")]
+    lines: list[list[str]] = []
+    # node, the parts of text before it on its line, and on the lines below
+    todo: list[tuple[DrawnNode | int, list[str], list[str]]] = [(root, [], [])]
     while todo:
         node, before, below = todo.pop()
         if isinstance(node, int):
-            lines.append(f"{before} {words[node]}")
+            lines.append([*before, " ", words[node]])
             continue
         label = safe(node.label)
-        below += " " * width(label)
+        below = [*below, " " * width(label)]
         first, *others = node.children
         if not others:
-            todo.append((first, f"{before}{label}─", f"{below} "))
+            todo.append((first, [*before, label, "─"], [*below, " "]))
             continue
-        rest = [(child, f"{below}├", f"{below}│") for child in others[:-1]]
-        last = (others[-1], f"{below}└", f"{below} ")
-        todo += [last, *reversed(rest), (first, f"{before}{label}┬", f"{below}│")]
-    return "\n".join(lines)
+        rest = [(child, [*below, "├"], [*below, "│"]) for child in others[:-1]]
+        last = (others[-1], [*below, "└"], [*below, " "])
+        todo += [last, *reversed(rest), (first, [*before, label, "┬"], [*below, "│"])]
+    if not leftwards:
+        return "\n".join(map("".join, lines))
+    widest = max(sum(map(width, line)) for line in lines)
+    return "\n".join(_turned(line, widest) for line in lines)
+
+
+def _turned(line: list[str], widest: int) -> str:
+    """Return the line of a word, its parts from right to left, at the right of a picture."""
+    *lines, word = line
+    drawn = "".join(reversed(lines)).translate(_MIRRORED)
+    return f"{' ' * (widest - sum(map(width, line)))}{_STAY}{word}{_STAY}{drawn}".rstrip()

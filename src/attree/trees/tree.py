@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from attree.base.text import safe
+from attree.base.errors import AttreeError
+from attree.base.text import right_to_left, safe
 from attree.trees.drawing import draw, nested
 
 #: The label of a node that has none, and the tag of a word that has none.
 NO_LABEL = "X"
+
+
+class Phrase(NamedTuple):
+    """A phrase of a tree.
+
+    Attributes:
+        text: its words, with spaces between them.
+        start, end: its half-open word interval.
+    """
+
+    text: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -50,32 +66,56 @@ class Tree:
         mean = np.mean(self.span_scores) if self.span_scores else np.nan
         return float(mean) if np.isfinite(mean) else None
 
+    def phrases(self, *labels: str) -> list[Phrase]:
+        """Return the phrases with one of some labels in pre-order, or all phrases without one.
+
+        Raises:
+            AttreeError: a label is given, but the tree has no labels.
+        """
+        if labels and self.labels is None:
+            fix = "take a parser with labels, such as universal; phrases() has all phrases"
+            raise AttreeError("no-labels", "this tree has no labels", fix=fix)
+        names = self.labels or (NO_LABEL,) * len(self.spans)
+        chosen = [
+            span
+            for span, name in zip(self.spans, names, strict=True)
+            if not labels or name in labels
+        ]
+        return [Phrase(" ".join(self.words[start:end]), start, end) for start, end in chosen]
+
     def brackets(self) -> str:
         """Return the tree on one line.
 
         Every word has a tag, ``(S (NP (X the) (X cat)) …)``, as EVALB, Tregex and readers of
         treebanks expect; missing labels and tags are ``X``. Round brackets in words and labels are
-        written ``-LRB-`` and ``-RRB-``, spaces in labels ``_``; a tree without words is ``()``.
+        written ``-LRB-`` and ``-RRB-``, which readers undo; each white-space character ``_``,
+        which they keep: ``New York``, given as one word, is read back as ``New_York``. A tree
+        without words is ``()``.
         """
         return bracketed(self.words, self.spans, self.labels, self.tags)
 
-    def to_nltk(self) -> Any:
+    def to_nltk(self, kind: Callable[[str, list[Any]], Any] | None = None) -> Any:
         """Return an ``nltk.Tree``; its leaves are the unchanged words.
 
         Words have tags, ``X`` if missing, unless the tree has neither labels nor tags.
-        """
-        from nltk import Tree as NltkTree
 
+        Args:
+            kind: makes a node of its label and children; by default ``nltk.Tree``.
+        """
+        if kind is None:
+            from nltk import Tree as NltkTree
+
+            kind = NltkTree
         plain = self.labels is None and self.tags is None
         leaves: list[Any] = list(self.words)
         if not plain:
             tags = self.tags or (NO_LABEL,) * len(self.words)
-            leaves = [NltkTree(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
+            leaves = [kind(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
         root = nested(len(self.words), self.spans, self.labels)
         made: dict[int, Any] = {}
         for node in root.post_order():  # no recursion: trees may be deep
             children = [made[id(c)] if not isinstance(c, int) else leaves[c] for c in node.children]
-            made[id(node)] = NltkTree(node.label or NO_LABEL, children)
+            made[id(node)] = kind(node.label or NO_LABEL, children)
         return made[id(root)]
 
     def __str__(self) -> str:
@@ -89,21 +129,30 @@ class Tree:
         return draw(root, self.words, shutil.get_terminal_size().columns)
 
     def _repr_svg_(self) -> str:
-        """Draw the tree for a notebook."""
+        """Draw the tree for a notebook, the first word at the right in right-to-left text."""
         import svgling
+        from nltk import Tree as NltkTree
 
-        drawn: str = svgling.draw_tree(self.to_nltk())._repr_svg_()
+        def leftwards(label: str, children: list[Any]) -> Any:
+            return NltkTree(label, children[::-1])
+
+        tree = self.to_nltk(leftwards if right_to_left(self.words) else None)
+        drawn: str = svgling.draw_tree(tree)._repr_svg_()
         return drawn
 
 
+_UNSAFE = re.compile(r"[()\s]")
+_WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
+
+
 def _escape(text: str) -> str:
-    return text.replace("(", "-LRB-").replace(")", "-RRB-")
+    return _UNSAFE.sub(lambda match: _WRITTEN.get(match[0], "_"), text)
 
 
 @lru_cache(maxsize=1024)
 def _symbol(label: str) -> str:
     """Return a label for brackets: one word without brackets."""
-    return _escape("_".join(label.split())) or NO_LABEL
+    return _escape(label.strip()) or NO_LABEL
 
 
 def leaf(word: str, tag: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,114 +23,8 @@ from attree.apps.measures.counts import (
     of_words,
     phrase_types,
 )
-from attree.base.errors import AttreeError
+from attree.apps.reading import SentenceTrees
 from attree.base.files import check_folder, whole_file
-from attree.base.status import OK
-from attree.base.terminal import say
-from attree.base.text import name_of
-from attree.bulk.output import is_output, read_shards
-from attree.treebank.formats import together
-from attree.treebank.pairing import read_whole
-from attree.treebank.sentence import Sentence, SplitSettings
-from attree.trees.trees import Trees
-
-#: Number of sentences measured at a time.
-_AT_A_TIME = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredTrees:
-    """Some sentences and their trees.
-
-    Attributes:
-        file, line, sentence, status: of each sentence; ``sentence`` counts within a line of bulk
-            output, else from the beginning of the input.
-        words: words of each sentence.
-        trees: tree of each sentence.
-    """
-
-    file: Sequence[str]
-    line: Sequence[int]
-    sentence: Sequence[int]
-    status: Sequence[str]
-    words: Sequence[Sequence[str]]
-    trees: Trees
-
-
-@dataclass(slots=True)
-class Reading:
-    """Reads inputs.
-
-    Attributes:
-        settings: settings for treebank files.
-        refused: number of sentences that could not be read; each is told on stderr.
-    """
-
-    settings: SplitSettings = field(default_factory=lambda: SplitSettings(punctuation="keep"))
-    refused: int = field(default=0, init=False)
-
-    def all(self, inputs: Iterable[Path]) -> Iterator[MeasuredTrees]:
-        """Yield the trees of inputs, some sentences at a time.
-
-        Raises:
-            AttreeError: an input is missing or has no trees.
-        """
-        for path in inputs:
-            if is_output(path):
-                yield from _of_folder(path)
-                continue
-            for files in together(path, self.settings.format):
-                yield from self._of_files(files)
-
-    def _of_files(self, files: Sequence[Path]) -> Iterator[MeasuredTrees]:
-        path = files[0]
-        if not path.exists():
-            raise AttreeError("missing-file", "this file does not exist", file=path)
-        policy = self.settings.punctuation
-        sentences = read_whole(files, self.settings, self._refuse, punctuation=policy)
-        first = 0
-        while some := list(islice(sentences, _AT_A_TIME)):
-            yield _of_sentences(some, first)
-            first += len(some)
-        if not first:
-            raise AttreeError("no-sentences", "no sentence could be read", file=path)
-
-    def _refuse(self, line: str) -> None:
-        self.refused += 1
-        say(line)
-
-
-def _of_sentences(some: Sequence[Sentence], first: int) -> MeasuredTrees:
-    words = [sentence.words for sentence in some]
-    spans = [[(start, end) for start, end, _ in sentence.spans] for sentence in some]
-    labels = [[label for _, _, label in sentence.spans] for sentence in some]
-    return MeasuredTrees(
-        [name_of(sentence.file) for sentence in some],
-        [sentence.line for sentence in some],
-        range(first, first + len(some)),
-        [OK] * len(some),
-        words,
-        Trees.from_spans(list(map(len, words)), spans, labels),
-    )
-
-
-def _of_folder(folder: Path) -> Iterator[MeasuredTrees]:
-    """Yield the trees of an output folder of ``attree parse``, a shard at a time.
-
-    Raises:
-        AttreeError: the folder has no trees, or a shard is damaged.
-    """
-    shards = 0
-    for table, trees in read_shards(folder):
-        columns: dict[str, Any] = {name: table[name].to_pylist() for name in _WHERE.names}
-        words = [text.split(" ") if text else [] for text in table["words"].to_pylist()]
-        yield MeasuredTrees(**columns, words=words, trees=trees)
-        shards += 1
-    if not shards:
-        problem = "this folder has no trees of `attree parse`"
-        fix = "give its --output folder, or treebank files"
-        raise AttreeError("no-run", problem, file=folder, fix=fix)
-
 
 _INT, _FLOAT, _TEXT = pa.int32(), pa.float64(), pa.string()
 _PLACE = {"file": _TEXT, "line": pa.int64(), "sentence": _INT, "status": _TEXT}
@@ -160,26 +54,26 @@ Rows = tuple[NDArray[np.int64], list[Any]]
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _words(some: MeasuredTrees) -> Rows:
+def _words(some: SentenceTrees) -> Rows:
     n_words = some.trees.n_words
     position = np.arange(n_words.sum()) - np.repeat(np.cumsum(n_words) - n_words, n_words)
     texts = list(chain.from_iterable(some.words))
     return np.repeat(np.arange(n_words.size), n_words), [position, texts, *of_words(some.trees)]
 
 
-def _sentences(some: MeasuredTrees) -> Rows:
+def _sentences(some: SentenceTrees) -> Rows:
     nodes, depth, *shares = of_trees(some.trees)
     means = (pa.array(share, from_pandas=True) for share in shares)  # NaN is no value
     return np.arange(len(some.trees)), [some.trees.n_words, nodes, depth, *means]
 
 
-def _phrases(some: MeasuredTrees) -> Rows:
+def _phrases(some: SentenceTrees) -> Rows:
     tree, *columns = phrase_types(some.trees)
     return tree, columns
 
 
 #: table → its columns, and the function that makes its rows
-TABLES: dict[str, tuple[pa.Schema, Callable[[MeasuredTrees], Rows]]] = {
+TABLES: dict[str, tuple[pa.Schema, Callable[[SentenceTrees], Rows]]] = {
     "words": (WORDS, _words),
     "sentences": (SENTENCES, _sentences),
     "phrases": (PHRASES, _phrases),
@@ -187,7 +81,7 @@ TABLES: dict[str, tuple[pa.Schema, Callable[[MeasuredTrees], Rows]]] = {
 
 
 @contextmanager
-def _table(folder: Path, name: str) -> Iterator[Callable[[MeasuredTrees], int]]:
+def _table(folder: Path, name: str) -> Iterator[Callable[[SentenceTrees], int]]:
     """Open a table's two files, written whole or not at all; yield a function that adds rows."""
     schema, make = TABLES[name]
     with (
@@ -199,7 +93,7 @@ def _table(folder: Path, name: str) -> Iterator[Callable[[MeasuredTrees], int]]:
         text = csv.writer(handle, delimiter="\t", lineterminator="\n")
         text.writerow(schema.names)
 
-        def add(some: MeasuredTrees) -> int:
+        def add(some: SentenceTrees) -> int:
             rows, columns = make(some)
             where = (some.file, some.line, some.sentence, some.status)
             columns = [*([of[row] for row in rows.tolist()] for of in where), *columns]
@@ -237,7 +131,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def write_measures(
-    measured: Iterable[MeasuredTrees], folder: Path, *, plain: bool = False
+    measured: Iterable[SentenceTrees], folder: Path, *, plain: bool = False
 ) -> dict[str, int]:
     """Measure sentences and write the tables ``words``, ``sentences`` and ``phrases``.
 

@@ -1,0 +1,263 @@
+"""Search trees for nodes, by patterns that TGrep2 and Tregex know too; NLTK's ``tgrep`` reads them.
+
+``attree`` has no language of its own: it reads the trees, passes over those that lack a label or a
+word of the pattern, and calls the function that ``nltk.tgrep`` makes of the pattern on every node
+and word of the others. Many trees are searched by several processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from nltk.tree import ParentedTree
+from nltk.tree import Tree as NltkTree
+from numpy.typing import NDArray
+
+from attree.apps.reading import SentenceTrees
+from attree.base.errors import AttreeError
+from attree.trees.tree import NO_LABEL, Tree
+from attree.trees.trees import Trees
+
+#: Batches that this process searches before it starts others, which takes them a second.
+_HERE = 2
+#: Batches that wait for each other process: so memory stays bounded.
+_WAITING = 3
+#: Tokens of patterns that join others by "or", define macros or name places in a tree: such a
+#: pattern may match trees that lack one of its labels.
+_ALTERNATIVE = re.compile(r"[|;@]|@.*|N\(")
+#: A label or word that stands for itself; ``=`` and the name of a node follow it.
+_LITERAL = re.compile(r'"(?P<quoted>.*)"|[^\W\d_].*|[^\s"/$%,.<>!=:()\[\]&\'*\d].*', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A node or word that a pattern matches.
+
+    Attributes:
+        file, line, sentence, status: of its sentence, as in :class:`SentenceTrees`.
+        label: of the node; the word itself if a word is matched.
+        start, end: its half-open word interval.
+        words: of the sentence.
+    """
+
+    file: str
+    line: int
+    sentence: int
+    status: str
+    label: str
+    start: int
+    end: int
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found among some trees.
+
+    Attributes:
+        files: of each tree that was searched.
+        matches: in the order of trees, in pre-order within a tree.
+        refused: a line for each tree that is too deep for the pattern.
+    """
+
+    files: list[str]
+    matches: list[Match]
+    refused: list[str]
+
+
+class _Node(ParentedTree):
+    """A node that knows its parent: made of nodes without one, so nothing needs to be checked."""
+
+    def __init__(self, label: str, children: list[Any]) -> None:
+        NltkTree.__init__(self, label, children)
+        self._parent = None
+        for child in children:
+            if not isinstance(child, str):
+                child._parent = self
+
+
+class Pattern:
+    """A pattern of nodes, compiled.
+
+    Args:
+        text: the pattern, such as ``NP < (PP <1 IN)``; see ``nltk.tgrep``.
+
+    Raises:
+        AttreeError: ``tgrep`` cannot read it, or needs ``pyparsing``, which is not installed.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            import pyparsing
+        except ImportError:
+            fix = "pip install pyparsing"
+            raise AttreeError("not-installed", "tgrep needs pyparsing", fix=fix) from None
+        from nltk import tgrep
+
+        try:
+            with warnings.catch_warnings():  # of names that pyparsing has renamed
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._matches = tgrep.tgrep_compile(text)
+                self._tokens: list[str] = tgrep.tgrep_tokenize(text)
+        except pyparsing.ParseBaseException as error:
+            raise self._unread(error.loc) from None
+        except (tgrep.TgrepException, ValueError, re.error, RecursionError) as error:
+            raise self._wrong(error) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the text: each process compiles the pattern itself."""
+        return Pattern, (self.text,)
+
+    def _unread(self, position: int) -> AttreeError:
+        rest = self.text[position:].strip()
+        where = f"at column {position + 1}: {rest[:40]!r}" if rest else "to its end"
+        fix = "see the patterns of nltk.tgrep, such as 'NP < PP' or 'VP << /^give/'"
+        problem = f"tgrep cannot read the pattern {self.text[:200]!r} {where}"
+        return AttreeError("bad-pattern", problem, fix=fix)
+
+    def _wrong(self, error: Exception) -> AttreeError:
+        """Return the error of a pattern that is read but means nothing, with its position."""
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if isinstance(error, TypeError):  # a fault of tgrep
+            reason = "only a macro can have a name, as in '@ N /NP/; @N=n < PP'"
+        named = re.findall(r"""["'](.+?)["']|(=\w+)|macro (\S+)""", reason)
+        places = [self.text.find(part) for parts in named for part in parts if part]
+        at = next((f" at column {place + 1}" for place in places if place >= 0), "")
+        problem = f"tgrep cannot use the pattern {self.text[:200]!r}{at}: {reason}"
+        return AttreeError("bad-pattern", problem, fix="correct the pattern")
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Labels and words of which every tree that matches has each; there may be others."""
+        if any(map(_ALTERNATIVE.fullmatch, self._tokens)):
+            return frozenset()
+        certain = self._tokens[: [*self._tokens, "!"].index("!")]
+        found = set()
+        for before, token in zip(["", *certain], certain, strict=False):
+            literal = _LITERAL.fullmatch(token)
+            if literal and before != "=" and not token.startswith(("i@", "__")):
+                found.add(re.sub(r"\\(.)", r"\1", literal["quoted"] or token))
+        return frozenset(found - {NO_LABEL})  # nodes without a label get it
+
+    @property
+    def head(self) -> str | None:
+        """The label or word that whatever matches has, if the pattern begins with one."""
+        first = self._tokens[0]
+        return first if first in self.needed else None
+
+    def rows(self, some: SentenceTrees) -> list[int]:
+        """Return which trees may match, in order."""
+        rows: list[int] = np.flatnonzero(some.trees.n_words).tolist()
+        for name in self.needed:
+            has_it = _labelled(some.trees, name)
+            rows = [row for row in rows if has_it[row] or name in some.words[row]]
+        return rows
+
+    def nodes(self, tree: Tree) -> Iterator[tuple[str, int, int]]:
+        """Yield label, start and end of each node and word of a tree that matches, in pre-order."""
+        root, head = tree.to_nltk(_Node), self.head
+        todo, start = [root], 0
+        while todo:
+            node = todo.pop()
+            is_word = isinstance(node, str)
+            name: str = node if is_word else node.label()
+            if (head is None or name == head) and self._is_match(node):
+                yield name, start, start + _n_words(node)
+            if is_word:
+                start += 1
+            else:
+                todo.extend(node[::-1])
+
+    def _is_match(self, node: Any) -> bool:
+        try:
+            return bool(self._matches(node))
+        except RecursionError:
+            raise
+        except Exception as error:  # its own, of a regular expression, or a fault of tgrep
+            raise self._wrong(error) from None
+
+    def search(self, some: SentenceTrees) -> Found:
+        """Search some trees.
+
+        Raises:
+            AttreeError: a macro or a name of a node is not defined, or a regular expression takes
+                too long.
+        """
+        files = [some.file[row] for row in np.flatnonzero(some.trees.n_words).tolist()]
+        matches, refused = [], []
+        for row in self.rows(some):
+            tree = some.trees.of(row, some.words[row])
+            where = (some.file[row], some.line[row], some.sentence[row], some.status[row])
+            try:
+                matches += [Match(*where, *node, tree.words) for node in list(self.nodes(tree))]
+            except RecursionError:
+                refused.append(f"{where[0]}:{where[1]}: this tree is too deep for the pattern")
+        return Found(files, matches, refused)
+
+
+def _n_words(node: Any) -> int:
+    """Count the words below a node, without recursion: trees may be deep."""
+    todo, count = [node], 0
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            count += 1
+        else:
+            todo.extend(one)
+    return count
+
+
+def _labelled(trees: Trees, name: str) -> NDArray[np.bool_]:
+    """Tell which trees have a label or a tag: (trees,)."""
+    has_it = np.zeros(len(trees), bool)
+    if trees.labels is not None and name in trees.label_names:
+        has_it[trees.tree_of[trees.labels == trees.label_names.index(name)]] = True
+    if trees.tags is not None and name in trees.tag_names:
+        tree_of_word = np.repeat(np.arange(len(trees)), trees.n_words)
+        has_it[tree_of_word[trees.tags == trees.tag_names.index(name)]] = True
+    return has_it
+
+
+def search(pattern: Pattern, batches: Iterable[SentenceTrees]) -> Iterator[Found]:
+    """Yield what is found in each batch of trees, in order; search many on all cores.
+
+    Raises:
+        AttreeError: see :meth:`Pattern.search`.
+    """
+    batches = iter(batches)
+    yield from map(pattern.search, islice(batches, _HERE))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    first = list(islice(batches, 1))
+    if not first or (cores or 1) < 2:
+        yield from map(pattern.search, (*first, *batches))
+        return
+    context = multiprocessing.get_context("spawn")  # a fork may copy a lock that Arrow holds
+    with ProcessPoolExecutor(cores, mp_context=context) as pool:
+        waiting = deque(pool.submit(pattern.search, batch) for batch in first)
+        try:
+            for batch in batches:
+                waiting.append(pool.submit(pattern.search, batch))
+                while len(waiting) > _WAITING * (cores or 1) or waiting[0].done():
+                    yield waiting.popleft().result()
+                    if not waiting:
+                        break
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            fix = "run again; a machine that is short of memory kills processes"
+            raise AttreeError("killed", "a process of the search was killed", fix=fix) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
