@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,13 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoModel, AutoTokenizer
 
+from attree.encoder.bert import Bert
 from attree.encoder.device import settle_dtype
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.encoder.source import resolve
-from tests.encoder.checkpoints import FAMILIES, TEXT, UNKNOWN, at, save
+from attree.encoder.weights import read_model
+from tests.encoder.checkpoints import FAMILIES, TEXT, UNKNOWN, at, edit, save
 from tests.refusals import refused
 
 SENTENCES = [line.split() for line in TEXT] + [["a"]]
@@ -236,6 +240,90 @@ def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Pat
     assert outputs[1].states[1].dtype == torch.bfloat16
     difference = (outputs[0].attention - outputs[1].attention).abs()
     assert 0 < float(difference.max()) < 0.2 and float(difference.mean()) < 0.01
+
+
+def test_encoders_in_the_shape_of_bert_are_our_own(checkpoint: Path, encoder: Encoder) -> None:
+    ours = {"bert", "roberta", "xlm-roberta", "camembert"}
+    assert isinstance(encoder.model, Bert) == (encoder.family in ours), checkpoint
+
+
+def test_bfloat16_is_as_near_to_float32_as_that_of_transformers(checkpoint: Path) -> None:
+    exact, ours = (
+        load_encoder(at(checkpoint, dtype), device="cpu") for dtype in ("float32", "bfloat16")
+    )
+    theirs = AutoModel.from_pretrained(checkpoint, dtype=torch.bfloat16).eval()
+    batch = exact.tokenise(SENTENCES)
+    right, found = (one.run(batch, states=range(4)).states for one in (exact, ours))
+    with torch.inference_mode():
+        states = theirs(**padded(exact, batch), output_hidden_states=True).hidden_states
+    there = padded(exact, batch)["attention_mask"].bool()
+    for layer in range(4):
+        sides = found[layer], states[layer]
+        apart = [float((side - right[layer])[there].norm()) for side in sides]
+        assert apart[0] < 1.3 * apart[1]
+
+
+def test_a_torch_without_packed_products_computes_the_same(
+    checkpoint: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setattr("attree.encoder.packed._onednn", lambda name: None)
+        plain = load_encoder(at(checkpoint), device="cpu")
+    assert any(type(part) is torch.nn.Linear for part in plain.layers.modules())
+    batch = encoder.tokenise(SENTENCES)
+    wanted: Any = {"heads": [(2, 1)], "states": [0, 3]}
+    packed, other = encoder.run(batch, **wanted), plain.run(batch, **wanted)
+    torch.testing.assert_close(packed.attention, other.attention, atol=2e-6, rtol=1e-5)
+    for row, pieces in enumerate(batch):
+        for layer in (0, 3):
+            pair = [one.states[layer][row, : len(pieces.ids)] for one in (packed, other)]
+            torch.testing.assert_close(*pair, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("changes", [{"hidden_act": "relu"}, {"layer_norm_eps": None}])
+def test_what_our_own_forward_does_not_know_goes_through_transformers(
+    changes: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    save("bert", tmp_path)
+    edit(tmp_path, **changes)
+    monkeypatch.setenv("ATTREE_DEBUG", "1")
+    encoder = load_encoder(at(tmp_path), device="cpu")
+    assert "transformers runs the encoder" in capsys.readouterr().err
+    assert not isinstance(encoder.model, Bert)
+    reference = AutoModel.from_pretrained(tmp_path).eval()
+    batch = encoder.tokenise(SENTENCES[:1])
+    with torch.inference_mode():
+        expected = reference(**padded(encoder, batch)).last_hidden_state
+    found = encoder.run(batch, states=[3]).states[3]
+    torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
+
+
+def test_gradients_of_our_own_forward_are_those_of_transformers(tmp_path: Path) -> None:
+    encoder = load_encoder(save("xlm-roberta", tmp_path), device="cpu")
+    batch = padded(encoder, encoder.tokenise(SENTENCES))
+    name, grads = "encoder.layer.1.attention.self.key.weight", []
+    for model in (read_model(tmp_path, torch.float32, torch.device("cpu")), None):
+        chosen = AutoModel.from_pretrained(tmp_path).eval() if model is None else model
+        weight = chosen.get_parameter(name).requires_grad_(True)
+        states = chosen(**batch).last_hidden_state * batch["attention_mask"][..., None]
+        grads.append(torch.autograd.grad(states.cos().sum(), weight)[0])
+    torch.testing.assert_close(*grads, atol=1e-3, rtol=1e-3)
+
+
+def test_neither_an_encoder_of_our_own_nor_its_tokeniser_imports_transformers(
+    tmp_path: Path,
+) -> None:
+    save("xlm-roberta", tmp_path)
+    program = (
+        "import sys; from attree.encoder.load import load_encoder; "
+        "load_encoder(sys.argv[1], device='cpu').tokenise([['a']]); "
+        "print('transformers' in sys.modules)"
+    )
+    done = [sys.executable, "-c", program, str(tmp_path)]
+    assert subprocess.run(done, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_a_long_table_of_embeddings_is_rounded_row_by_row(

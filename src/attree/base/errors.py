@@ -7,6 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+#: Environment variable that prints tracebacks, as ``--debug`` does; the workflow sets it.
+DEBUG = "ATTREE_DEBUG"
+
 
 class AttreeError(Exception):
     """A problem in the input or the configuration, in one line.

@@ -18,7 +18,7 @@ from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Parameter
 
 import attree
 from attree.base import process
-from attree.base.errors import AttreeError, errno_of
+from attree.base.errors import DEBUG, AttreeError, errno_of
 from attree.base.options import EXCLUDES, NEEDS, separated
 from attree.base.text import safe
 from attree.cli import help
@@ -59,9 +59,6 @@ SECTIONS = {
     },
 }
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
-
-#: Environment variable that prints tracebacks, as ``--debug`` does; the workflow sets it.
-DEBUG = "ATTREE_DEBUG"
 
 #: Names of arguments for files or folders to write.
 _WRITTEN = ("output", "output_selection", "associations", "rejected", "summary", "svg")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,18 @@ STANDARD_INPUT = Path("-")
 _PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen(Overrides):
+    """The choices as options of the command line."""
+
+    encoder: options.Encoder | None = None
+    heads: options.Heads | None = None
+    association: options.Association | None = None
+    score: options.Score | None = None
+    decoder: options.Decoder | None = None
+    dtype: options.Dtype | None = None
+
+
 @options.needs(tls_ca="scheduler", tls_cert="scheduler", tls_key="tls_cert")
 @options.excludes("scheduler slurm")
 def parse_command(
@@ -32,7 +44,7 @@ def parse_command(
     output: Annotated[options.Output | None, Parameter(group=_INPUT)] = None,
     rows: Annotated[RowSettings, Parameter(name="*", group=_INPUT)] = RowSettings(),
     parser: Annotated[options.Parser | None, Parameter(group=_PARSER)] = None,
-    overrides: Annotated[Overrides, Parameter(name="*", group=_PARSER)] = Overrides(),
+    overrides: Annotated[_Chosen, Parameter(name="*", group=_PARSER)] = _Chosen(),
     text: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
     where: Annotated[Place, Parameter(name="*", group=_PLACE)] = Place(),
     threads: Annotated[options.Threads | None, Parameter(group=_PLACE)] = None,

@@ -1,11 +1,11 @@
 """Capture attention probabilities of heads and hidden states of layers in one short pass.
 
-``transformers`` can compute a model's attention with a registered function. Ours computes every
-layer's output with SDPA as usual; if heads of the layer are wanted, it computes their probabilities
-from the same queries and keys (after rotary positions, with padding and sliding windows in the
-mask). Families that do not use such a function compute attention themselves; their probabilities
-are captured as the input of dropout, which does nothing here. The pass ends at the highest layer
-that is wanted: its value product, its feed-forward part and all later layers are skipped.
+Every layer's output is computed with SDPA as usual; if heads of the layer are wanted, their
+probabilities are computed from the same queries and keys (after rotary positions, with padding and
+sliding windows in the mask). Families that do not let attree compute attention compute it
+themselves; their probabilities are captured as the input of dropout, which does nothing here. The
+pass ends at the highest layer that is wanted: its value product, its feed-forward part and all
+later layers are skipped.
 """
 
 from __future__ import annotations
@@ -19,12 +19,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
-
-#: The name under which a model asks for our attention function.
-IMPLEMENTATION = "attree"
 
 _active: ContextVar[_Capture | None] = ContextVar("attree_capture", default=None)
 
@@ -74,30 +68,34 @@ def _probabilities(
     return torch.softmax(scores, dim=-1)
 
 
-def _attention(
-    module: nn.Module,
+def capture(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    mask: torch.Tensor | None,
     scaling: float | None = None,
-    **options: Any,
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Compute attention (batch, heads, pieces, size) for ``transformers``; keep wanted heads."""
+) -> torch.Tensor | None:
+    """Keep the wanted heads of the running layer.
+
+    Args:
+        query, key, value: (batch, heads, pieces, size).
+        mask: bool, broadcast to (batch, heads, pieces, pieces), False for keys that do not count.
+        scaling: of the products; by default ``size ** -0.5``.
+
+    Returns:
+        the layer's mixed values, like ``value``, if all heads were wanted: SDPA need not compute
+        their probabilities again. Else None.
+    """
     capture = _active.get()
     wanted = capture.heads.get(capture.layer) if capture is not None else None
-    if capture is not None and wanted:
-        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-        everything = list(wanted) == list(range(query.shape[1]))
-        some = slice(None) if everything else list(wanted)
-        probabilities = _probabilities(query[:, some], key[:, some], attention_mask, scaling)
-        capture.attend(probabilities)
-        if everything:  # SDPA need not compute the probabilities again
-            output = torch.matmul(probabilities.to(value.dtype), value)
-            return output.transpose(1, 2).contiguous(), None
-    return sdpa_attention_forward(
-        module, query, key, value, attention_mask, scaling=scaling, **options
-    )
+    if capture is None or not wanted:
+        return None
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    everything = list(wanted) == list(range(query.shape[1]))
+    some = slice(None) if everything else list(wanted)
+    probabilities = _probabilities(query[:, some], key[:, some], mask, scaling)
+    capture.attend(probabilities)
+    return torch.matmul(probabilities.to(value.dtype), value) if everything else None
 
 
 class _Dropout(TorchFunctionMode):
@@ -126,12 +124,6 @@ class _Dropout(TorchFunctionMode):
 def has_interface(model: nn.Module) -> bool:
     """Tell whether a model computes attention with a registered function."""
     return bool(getattr(model, "_supports_attention_backend", False))
-
-
-def register() -> None:
-    """Register :data:`IMPLEMENTATION` with ``transformers``, with the masks of SDPA."""
-    AttentionInterface.register(IMPLEMENTATION, _attention)
-    AttentionMaskInterface.register(IMPLEMENTATION, sdpa_mask)
 
 
 def watch(layers: nn.ModuleList) -> None:

@@ -27,14 +27,9 @@ with without_collecting():
 
     from attree.encoder import attention, low_rank
     from attree.encoder.device import choose_device, dtype_on
+    from attree.encoder.packed import pack
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
-    from attree.encoder.weights import (
-        layers_of,
-        pack,
-        query_key,
-        read_model,
-        read_splitter,
-    )
+    from attree.encoder.weights import layers_of, query_key, read_model, read_splitter
 
 #: Sizes of the caches of code for products in oneDNN and in its interface to torch. With their
 #: default of 1,024, memory would grow with every new shape of a batch; one batch has few shapes.

@@ -33,7 +33,8 @@ from attree.base.reading import read_json
 from attree.base.terminal import say
 from attree.encoder.checkpoint import read_config
 from attree.encoder.device import choose_device
-from attree.encoder.weights import check_lacking, read_checkpoint
+from attree.encoder.library import check_lacking, read_checkpoint
+from attree.encoder.weights import check_finite
 
 #: the Trainer's key → its name in the loss curve
 _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "eval_loss": "held_out"}
@@ -78,6 +79,7 @@ def _load(folder: Path, config: Any, seed: int) -> tuple[PreTrainedModel, set[st
     set_seed(seed)
     how = {"config": config, "dtype": torch.float32}
     model, missing = read_checkpoint(AutoModelForMaskedLM, folder, **how)
+    check_finite(model, folder)
     return model, missing - set(model.all_tied_weights_keys)
 
 

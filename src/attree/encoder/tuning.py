@@ -127,11 +127,13 @@ def _tuned(
     import accelerate  # noqa: F401  transformers' Trainer needs it, and names no extra of attree
 
     from attree.encoder import masked_lm
-    from attree.encoder.weights import read_tokeniser
+    from attree.encoder.library import read_tokeniser
+    from attree.encoder.weights import check_pieces
 
     checkpoints, length = work / "tuning", recipe.length
     model, new_head = masked_lm.load_for_masking(folder, seed=seed)
-    tokeniser = read_tokeniser(folder, model)
+    tokeniser, pieces = read_tokeniser(folder)
+    check_pieces(pieces, model, folder)
     texts = {
         name: masked_lm.Sequences(read_texts(paths), tokeniser, length=length)
         for name, paths in files.items()

@@ -1,34 +1,28 @@
-"""Read a checkpoint's weights and tokeniser: check them, run no code of theirs, print nothing.
+"""Load a checkpoint's encoder and tokeniser for inference, and find the parts of its layers.
 
-On a CPU the weights of float32 layers are reordered for the library that multiplies them.
+An encoder in the shape of BERT, and a large Unigram vocabulary, are read by attree itself, any
+other by ``transformers``, which takes a second to import.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attree.base.errors import AttreeError
-from attree.base.process import without_collecting
-from attree.encoder.checkpoint import only_checked
+import torch
+from torch import nn
 
-with without_collecting():
-    import torch
-    from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
-    from transformers.utils import logging
-
-    from attree.encoder import attention
-    from attree.encoder.pieces import UnigramTokeniser, read_unigram
+from attree.base.errors import DEBUG, AttreeError
+from attree.base.text import say
+from attree.encoder.bert import Bert, read_bert
+from attree.encoder.pieces import UnigramTokeniser, read_unigram
 
 if TYPE_CHECKING:
-    from torch import nn
+    from transformers import PreTrainedTokenizerFast
 
 #: Vocabularies above this size have words of many languages.
 _LONG_TABLE = 100_000
-#: Number of word pieces that weights are reordered for; other sizes work too.
-_USUAL_PIECES = 1024
 
 #: Names of the query and key projections of a layer; one matrix may have both.
 _FUSED = ("Wqkv", "qkv", "qkv_proj")
@@ -38,64 +32,47 @@ _PROJECTIONS = (
 )
 
 
-def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[str]]:
-    """Load a checkpoint without messages on stderr.
+class _LongTable(nn.Module):
+    """Embeddings of a large vocabulary in a memory-mapped file; rows are rounded when used.
 
-    Args:
-        kind: an Auto class of ``transformers`` for the kind of model.
-        folder: folder with config.json and safetensors; nothing is fetched, no code of it is run.
-        options: further arguments of ``from_pretrained``.
+    Rounding the whole table would read all of it and store it twice.
+    """
 
-    Returns:
-        the model, and the names of weights missing from the checkpoint.
+    def __init__(self, table: nn.Embedding, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.num_embeddings, self._dtype = table.num_embeddings, dtype
+        self._weight = [table.weight.detach()]  # in a list, lest it be rounded with the parameters
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return (…, width) in the model's dtype."""
+        return nn.functional.embedding(ids, self._weight[0]).to(self._dtype)
+
+
+def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
+    """Load the encoder of a checkpoint for inference.
 
     Raises:
-        AttreeError: the checkpoint is damaged.
+        AttreeError: the checkpoint is damaged, or lacks weights.
     """
-    with _quietly(folder, "checkpoint"), only_checked(folder) as view:
-        model, report = kind.from_pretrained(
-            view,
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            **options,
-        )
-    _check_finite(model, folder)
-    return model, set(report["missing_keys"])
+    rounded = device.type == "cpu" and dtype != torch.float32
+    model: Any = read_bert(folder)
+    if not isinstance(model, Bert):
+        if os.environ.get(DEBUG):
+            say(f"attree: transformers runs the encoder in {folder.name}: {model}")
+        from attree.encoder.library import read_any
+
+        model = read_any(folder, torch.float32 if rounded else dtype)
+    check_finite(model, folder)
+    table = model.get_input_embeddings()
+    if rounded and isinstance(table, nn.Embedding) and table.num_embeddings > _LONG_TABLE:
+        model.set_input_embeddings(_LongTable(table, dtype))
+    if rounded or isinstance(model, Bert):
+        model.to(dtype)
+    whole: nn.Module = model.eval().requires_grad_(False).to(device)
+    return whole
 
 
-@contextlib.contextmanager
-def _quietly(folder: Path, name: str) -> Iterator[None]:
-    """Silence transformers; turn its errors about damaged files into an error of one line."""
-    logging.disable_progress_bar()
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()  # a missing pooler does not matter: nothing here uses one
-    try:
-        yield
-    except (AttreeError, KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # the tokenizers library panics outside Exception
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if "mismatched" in reason:  # transformers' line names an option of its own
-            reason = "its weights have other shapes than config.json describes"
-        problem = f"the {name} cannot be loaded ({reason[:300]})"
-        fix = "check that the download or copy is whole"
-        raise AttreeError("unloadable", problem, file=folder, fix=fix) from error
-    finally:
-        logging.set_verbosity(before)
-
-
-def check_lacking(names: Iterable[str], folder: Path) -> None:
-    """Refuse a checkpoint that lacks weights of the model other than the unused pooler's."""
-    missing = sorted(name for name in names if "pooler" not in name)
-    if missing:
-        problem = f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)"
-        fix = "check that config.json and model.safetensors belong together"
-        raise AttreeError("lacking-weights", problem, file=folder, fix=fix)
-
-
-def _check_finite(model: Any, folder: Path) -> None:
+def check_finite(model: Any, folder: Path) -> None:
     """Refuse weights that are not finite.
 
     A table of a quarter of a million embeddings is not read through, as most belong to words of
@@ -112,54 +89,12 @@ def _check_finite(model: Any, folder: Path) -> None:
             raise AttreeError("not-finite", problem, file=folder, fix=fix)
 
 
-class _LongTable(torch.nn.Module):
-    """Embeddings of a large vocabulary in a memory-mapped file; rows are rounded when used.
-
-    Rounding the whole table would read all of it and store it twice.
-    """
-
-    def __init__(self, table: nn.Embedding, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.num_embeddings, self._dtype = table.num_embeddings, dtype
-        self._weight = [table.weight.detach()]  # in a list, lest it be rounded with the parameters
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return (…, width) in the model's dtype."""
-        return torch.nn.functional.embedding(ids, self._weight[0]).to(self._dtype)
-
-
-def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
-    """Load the encoder of a checkpoint for inference, with our attention function if possible.
-
-    Raises:
-        AttreeError: the checkpoint is damaged, or lacks weights.
-    """
-    attention.register()
-    rounded = device.type == "cpu" and dtype != torch.float32
-    model, lacking = read_checkpoint(
-        AutoModel,
-        folder,
-        dtype=torch.float32 if rounded else dtype,
-        attn_implementation=attention.IMPLEMENTATION,
-    )
-    check_lacking(lacking, folder)
-    if not attention.has_interface(model):
-        model.config._attn_implementation = "eager"
-    if rounded:
-        table = model.get_input_embeddings()
-        if isinstance(table, torch.nn.Embedding) and table.num_embeddings > _LONG_TABLE:
-            model.set_input_embeddings(_LongTable(table, dtype))
-        model.to(dtype)
-    whole: nn.Module = model.eval().requires_grad_(False).to(device)
-    return whole
-
-
 def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
     """Return the list of a model's layers; refuse a model without a single such list."""
     lists = [
         module
         for module in model.modules()
-        if isinstance(module, torch.nn.ModuleList) and len(module) == n_layers
+        if isinstance(module, nn.ModuleList) and len(module) == n_layers
     ]
     if len(lists) != 1:
         problem = (
@@ -167,46 +102,6 @@ def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
         )
         raise AttreeError("unknown-family", problem, file=folder, fix="use another encoder")
     return lists[0]
-
-
-class _PackedLinear(torch.nn.Module):
-    """``x Wᵀ + b`` in float32 on a CPU, with W in the layout of oneDNN.
-
-    torch computes such products with MKL, which does not use AVX-512 on all processors that have
-    it; there oneDNN takes less than half of the time.
-    """
-
-    def __init__(self, linear: nn.Linear) -> None:
-        super().__init__()
-        self.bias = linear.bias
-        self._packed = _onednn("_reorder_linear_weight")(linear.weight.detach(), _USUAL_PIECES)
-
-    @property
-    def weight(self) -> torch.Tensor:
-        """A copy of the weights, (out, in), which are stored only in the layout of oneDNN."""
-        return self._packed.to_dense()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return (…, out)."""
-        product: torch.Tensor = _onednn("_linear_pointwise")(
-            x, self._packed, self.bias, "none", [], ""
-        )
-        return product
-
-
-def _onednn(name: str) -> Any:
-    """Return an operation of oneDNN in torch, or None if torch was built without it."""
-    return getattr(torch.ops.mkldnn, name, None)
-
-
-def pack(layers: nn.Module) -> None:
-    """Make oneDNN compute the float32 linear parts of layers on a CPU."""
-    if not torch.backends.mkldnn.is_available() or _onednn("_linear_pointwise") is None:
-        return
-    for module in list(layers.modules()):
-        for name, part in module.named_children():
-            if type(part) is torch.nn.Linear and part.weight.dtype == torch.float32:
-                setattr(module, name, _PackedLinear(part))
 
 
 def query_key(layer: nn.Module) -> tuple[torch.Tensor, ...]:
@@ -242,8 +137,8 @@ def _projection(layer: nn.Module, names: tuple[str, ...]) -> Any:
     raise AttreeError("no-projection", problem, fix=fix)
 
 
-def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
-    """Load a checkpoint's fast tokeniser without messages on stderr.
+def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | UnigramTokeniser:
+    """Load a tokeniser for words: our own Unigram, which loads sooner, or the fast tokeniser.
 
     Args:
         folder: the checkpoint's folder; nothing is fetched, no code of it is run.
@@ -252,34 +147,19 @@ def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
     Raises:
         AttreeError: it is damaged, is not fast, or has more pieces than ``model`` has embeddings.
     """
-    with _quietly(folder, "tokeniser"), only_checked(folder) as view:
-        tokeniser = AutoTokenizer.from_pretrained(
-            view, use_fast=True, local_files_only=True, trust_remote_code=False
-        )
-        pieces = max(tokeniser.get_vocab().values(), default=0) + 1
-    if not isinstance(tokeniser, PreTrainedTokenizerFast) or tokeniser.unk_token_id is None:
-        lack = "no unknown piece" if tokeniser.is_fast else "no fast version"
-        problem = f"this checkpoint's tokeniser has {lack}"
-        fix = "write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)"
-        raise AttreeError("bad-tokeniser", problem, file=folder, fix=fix)
-    _check_pieces(pieces, model, folder)
-    tokeniser.name_or_path = str(folder)
+    ours = read_unigram(folder)
+    if ours is not None:
+        check_pieces(len(ours), model, folder)
+        return ours
+    from attree.encoder.library import read_tokeniser
+
+    tokeniser, pieces = read_tokeniser(folder)
+    check_pieces(pieces, model, folder)
     return tokeniser
 
 
-def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | UnigramTokeniser:
-    """Load a tokeniser for words: our own Unigram, which loads sooner, or the fast tokeniser.
-
-    Arguments and errors are those of :func:`read_tokeniser`.
-    """
-    tokeniser = read_unigram(folder)
-    if tokeniser is None:
-        return read_tokeniser(folder, model)
-    _check_pieces(len(tokeniser), model, folder)
-    return tokeniser
-
-
-def _check_pieces(pieces: int, model: Any, folder: Path) -> None:
+def check_pieces(pieces: int, model: Any, folder: Path) -> None:
+    """Refuse a tokeniser with more pieces than ``model`` has embeddings."""
     if pieces > model.get_input_embeddings().num_embeddings:
         problem = "the tokeniser has more pieces than the encoder has embeddings"
         fix = "check that tokeniser and model.safetensors belong together"

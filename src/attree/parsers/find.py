@@ -17,7 +17,6 @@ import numpy as np
 from attree.association.columns import check_selected_with, mean_column, read_selection
 from attree.association.selection import HeadSelection
 from attree.association.sources import HEADS, check_heads, load_source
-from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
 from attree.base.reading import check_regular
@@ -114,12 +113,12 @@ class Overrides:
     ``dtype`` is by default the description's of an encoder that has one, else :data:`DTYPE`.
     """
 
-    encoder: options.Encoder | None = None
-    heads: options.Heads | None = None
-    association: options.Association | None = None
-    score: options.Score | None = None
-    decoder: options.Decoder | None = None
-    dtype: options.Dtype | None = None
+    encoder: str | None = None
+    heads: str | None = None
+    association: str | None = None
+    score: str | None = None
+    decoder: str | None = None
+    dtype: str | None = None
 
 
 #: The dtype of an encoder that is given by name.
