@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from attree.base.errors import DEBUG, AttreeError
-from attree.base.text import say
+from attree.base.terminal import say
 from attree.encoder.bert import Bert, read_bert
 from attree.encoder.pieces import UnigramTokeniser, read_unigram
 
