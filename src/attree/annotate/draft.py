@@ -143,7 +143,9 @@ class Draft:
     def constraints(self) -> Constraints:
         """Return the constraints on the parser."""
         fixed = sorted(self.fixed.items())
-        required = tuple((*span, name) for span, label in fixed for name in parted(label) or [None])
+        required = tuple(
+            (*span, name or None) for span, label in fixed for name in parted(label) or [""]
+        )
         return Constraints(required, tuple(sorted(self.broken)))
 
     def nodes(self, tree: Tree) -> list[ShownPhrase]:
