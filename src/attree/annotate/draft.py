@@ -143,10 +143,9 @@ class Draft:
     def constraints(self) -> Constraints:
         """Return the constraints on the parser."""
         fixed = sorted(self.fixed.items())
-        chains: list[tuple[Span, Sequence[str | None]]] = [
-            (span, parted(label) or [None]) for span, label in fixed
-        ]
-        required = tuple((*span, name) for span, chain in chains for name in chain)
+        required = tuple(
+            (*span, name or None) for span, label in fixed for name in parted(label) or [""]
+        )
         return Constraints(required, tuple(sorted(self.broken)))
 
     def nodes(self, tree: Tree) -> list[ShownPhrase]:
