@@ -188,7 +188,7 @@ def described(
 
     try:
         return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
         raise _not_of_the_form(str(error), file, what, fix) from None
 
 

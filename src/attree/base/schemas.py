@@ -192,11 +192,11 @@ def read_table(
             raise AttreeError("empty-cells", problem, file=path, fix=_AGAIN)
     if schema is not None:
         wrong = next((field for field in schema if table[field.name].type != field.type), None)
-        bad = None if wrong is None else f"column {wrong.name} of this {what} is no {wrong.type}"
-        if bad is None and "starts" in schema.names and not _has_trees(table):
-            bad = f"a row of this {what} is no tree: its spans do not fit its words"
-        if bad is not None:
-            raise AttreeError("other-table", bad, file=path, fix=_AGAIN)
+        why = f"column {wrong.name} of this {what} is no {wrong.type}" if wrong else ""
+        if not why and "starts" in schema.names and not _has_trees(table):
+            why = f"a row of this {what} is no tree: its spans do not fit its words"
+        if why:
+            raise AttreeError("other-table", why, file=path, fix=_AGAIN)
     return table, metadata
 
 

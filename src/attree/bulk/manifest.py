@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from attree.base.errors import AttreeError
 from attree.base.files import write_text
@@ -53,13 +55,16 @@ class Shard:
         return sum(part.lines for part in self.parts)
 
 
+_From0 = Annotated[int, Meta(ge=0)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Written:
     """The form of the file: a shard is a list of its hash and its parts."""
 
     settings: dict[str, Any]
     files: list[InputFile]
-    shards: list[list[str | tuple[int, int, int, int]]]
+    shards: list[list[str | tuple[_From0, _From0, _From0, _From0]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +110,14 @@ class Manifest:
             problem = "this manifest is of another version of attree"
             raise AttreeError("other-version", problem, file=path, fix=fix)
         written = described(data, _Written, file=path, what="corpus manifest", fix=fix)
-        shards = (
-            Shard(number, tuple(ManifestPart(*part) for part in parts), hashed)
-            for number, (hashed, *parts) in enumerate(data["shards"])
-        )
+        shards = []
+        for number, (hashed, *rest) in enumerate(shard or [""] for shard in written.shards):
+            parts = [ManifestPart(*part) for part in rest if not isinstance(part, str)]
+            inside = all(part.file < len(written.files) for part in parts)
+            if not isinstance(hashed, str) or len(parts) < max(len(rest), 1) or not inside:
+                problem = f"shard {number} of this manifest is damaged"
+                raise AttreeError("bad-form", problem, file=path, fix=fix)
+            shards.append(Shard(number, tuple(parts), hashed))
         return cls(written.settings, tuple(written.files), tuple(shards))
 
 

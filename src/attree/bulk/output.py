@@ -253,6 +253,10 @@ def _check_spans(table: pa.Table) -> None:
         raise ValueError("it has spans without words")
     if (starts + lengths > np.repeat(_n_words(table), counts)).any():
         raise ValueError("it has spans outside their sentences")
+    if _TAGS.name in table.schema.names:
+        tags = pc.list_value_length(table[_TAGS.name]).fill_null(0).to_numpy()
+        if not np.array_equal(tags, _n_words(table)):
+            raise ValueError("it has other tags than words")
 
 
 def _n_words(table: pa.Table) -> NDArray[np.int64]:

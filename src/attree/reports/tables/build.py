@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow.compute as pc
 
@@ -73,6 +73,11 @@ class _Provenance:
     parses: _Parses = _Parses()
 
 
+class _Recall(TypedDict):
+    recall: float | None
+    count: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Summary:
     """The parts of a summary that tables need, apart from the scores."""
@@ -82,7 +87,7 @@ class _Summary:
     encoder: str
     parser: str
     protocol: _Protocol
-    label_recall: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    label_recall: dict[str, _Recall] = field(default_factory=dict)
     std: dict[str, float] = field(default_factory=dict)
     max: dict[str, float] = field(default_factory=dict)
     provenance: _Provenance = _Provenance()
@@ -129,7 +134,7 @@ class ScoreRow:
     seen: int = 0
     treebank: Mapping[str, int] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    label_recall: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    label_recall: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     deviation: Mapping[str, float] = field(default_factory=dict)
     highest: Mapping[str, float] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
