@@ -24,6 +24,8 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from attree.encoder.spelling import plain
+
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
@@ -93,7 +95,7 @@ class PieceTokeniser:
             self._unread.clear()
         words = dict.fromkeys(chain.from_iterable(sentences))
         if new := [word for word in words if word not in self._known]:
-            for word, ids in zip(new, self._split(new), strict=True):
+            for word, ids in zip(new, self._split(list(map(plain, new))), strict=True):
                 self._known[word] = tuple(ids) or (self._unknown,)
                 if self._unknown in self._known[word]:
                     self._unread.add(word)
