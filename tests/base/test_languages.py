@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attree.base import languages
-from attree.base.languages import ANY, code_in, code_of, detect, language_of_most
+from attree.base.languages import ANY, candidates, code_in, code_of, detect, language_of_most
 from attree.base.reading import read_json
 from attree.parsers.find import language_of
 from attree.ready import trained_folder
@@ -52,6 +52,24 @@ def test_every_language_has_rules_of_its_own_of_a_near_one_or_of_any() -> None:
 @pytest.mark.parametrize("text", ["", " ", "12 + 3 = 15", "?!"])
 def test_a_text_without_letters_tells_nothing(text: str) -> None:
     assert detect([text]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A cat slept.", ("ro", "en")),
+        ("The old man who lived near the harbour walked home.", ("en",)),
+        ("Das ist gut.", ("de",)),
+        ("הילד הלך הביתה.", ("he",)),
+        ("א מאַן גייט אַהיים.", ("yi",)),
+        ("ער האט געזען דעם מענטשן.", ("he", "yi")),
+        ("בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאָת הָאָרֶץ", ("he",)),
+        ("老人回家了。", ("zh",)),
+        ("12", ()),
+    ],
+)
+def test_a_short_text_may_be_in_either_of_two_languages(text: str, wanted: tuple[str, ...]) -> None:
+    assert candidates([text]) == wanted
 
 
 def test_a_language_is_told_from_the_first_texts_only() -> None:

@@ -271,14 +271,14 @@ def _damage_error(path: Path, error: Exception) -> AttreeError:
     return AttreeError("damaged-shard", f"this shard is damaged ({reason})", file=path, fix=fix)
 
 
-def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
+def read_trees(folder: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
     Each row has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``id``, ``words`` and
     ``spans``, a list of half-open word intervals ``(start, end)``; ``labels`` and ``tags`` if the
     parser has them; and ``marginals`` if they were asked for.
     """
-    for path in _shards(folder):
+    for path in _shards(Path(folder)):
         for row in _table(path).to_pylist():
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]

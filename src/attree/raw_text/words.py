@@ -398,16 +398,21 @@ class _Rules:
             parts = [str(part) for part in self._in_words(sentence, self._locale)]
         else:
             parts = [token.text_with_ws for token in self._nlp.make_doc(sentence)]
-        if self._continues.search(sentence):  # a cut may lie within a grapheme cluster
-            ends = {cluster.end() for cluster in self._clusters.finditer(sentence)}
-            cut = [0, *(end for end in itertools.accumulate(map(len, parts)) if end in ends)]
-            parts = [sentence[start:end] for start, end in itertools.pairwise(cut)]
+        parts = self._whole_clusters(sentence, parts)
         return [word for part in parts for word in part.split()]
+
+    def _whole_clusters(self, text: str, parts: list[str]) -> list[str]:
+        """Return the parts of a text, those joined that are cut within a grapheme cluster."""
+        if not self._continues.search(text):
+            return parts
+        ends = {cluster.end() for cluster in self._clusters.finditer(text)}
+        cut = [0, *(end for end in itertools.accumulate(map(len, parts)) if end in ends)]
+        return [text[start:end] for start, end in itertools.pairwise(cut)]
 
     def cut(self, text: str) -> list[str]:
         """Cut a text into sentences."""
-        cuts = [""]
-        for part in map(str, self._in_sentences(text, self._locale)):
+        cuts, parts = [""], [str(part) for part in self._in_sentences(text, self._locale)]
+        for part in self._whole_clusters(text, parts):
             if cuts[-1] and self._ends(cuts[-1], part):
                 whole = cuts[-1].rstrip(_BRACKETS)  # ICU leaves 「 with the sentence before it
                 cuts[-1:] = [whole, cuts[-1][len(whole) :]]
