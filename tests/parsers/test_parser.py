@@ -4,18 +4,20 @@ import copy
 import itertools
 import json
 import pickle
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from attree import Parser, Tree
 from attree.base.options import MOST_BEST
 from attree.decoding.batch import decode
 from attree.encoder.source import find_encoder
-from attree.parsers.batches import Prepared
+from attree.parsers.batches import Prepared, in_threads
 from attree.ready import DEFAULT, TRAINED, ready_parsers, trained_folder
 from tests.command_line import python
 from tests.encoder.checkpoints import TEXT, save
@@ -139,6 +141,43 @@ def test_a_sentence_whose_numbers_are_not_finite_costs_no_other(
     assert [tree.status for tree in found] == ["failed", "ok", "ok"]
     assert found[0].spans == ((0, 5), (1, 5), (2, 5), (3, 5))
     assert found[1:] == good[1:]
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    assert torch.get_num_threads() == 2, "the caller's threads stay"
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_batches_side_by_side_give_the_trees_of_one_after_the_other(folder: Path) -> None:
+    small = Parser.load("upio", encoder=str(folder), heads=HEADS, device="cpu", tokens_per_batch=16)
+    ran: set[str] = set()
+    together, status = small.trees(
+        WORDS * 6, watch=lambda _, features: ran.add(threading.current_thread().name)
+    )
+    assert len(ran) == 2 and (status == "ok").all()
+    torch.set_num_threads(1)
+    alone, _ = small.trees(WORDS * 6)
+    torch.set_num_threads(2)
+    assert list(together.each(WORDS * 6)) == list(alone.each(WORDS * 6))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_keep_the_order_read_ahead_a_little_and_pass_errors_on() -> None:
+    taken: list[int] = []
+
+    def work(number: int) -> tuple[int, int]:
+        return 100 // (20 - number), torch.get_num_threads()
+
+    results = in_threads(work, (taken.append(n) or n for n in itertools.count()), 2)
+    assert [next(results) for _ in range(5)] == [(100 // (20 - n), 1) for n in range(5)]
+    assert len(taken) < 12
+    with pytest.raises(ZeroDivisionError):
+        list(results)
 
 
 def test_batches_hold_every_sentence_of_two_words_once(parser: Parser) -> None:

@@ -1,8 +1,9 @@
 """Parse shards in memory by three threads with short queues between them.
 
-One thread reads lines, tokenises and makes batches; one runs the encoder; one decodes, puts rows
-back in input order and writes the shard. Only the encoder's thread is always busy; the work of the
-others is small, or compiled code that releases the interpreter's lock. Batches never cross shards,
+One thread reads lines, tokenises and makes batches; one runs the encoder, or several with a core
+each; one decodes, puts rows back in input order and writes the shard. Only the encoder's threads
+are always busy; the work of the others is small, or compiled code that releases the interpreter's
+lock. Batches never cross shards,
 so that a shard does not depend on the shards before it or on its worker.
 """
 
@@ -20,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.status import FALLBACK, OK, TOO_LONG
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
-from attree.parsers.batches import Prepared
+from attree.parsers.batches import Prepared, in_threads, threads_of
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
 from attree.raw_text.lines import EMPTY, line_constraints, line_ids, parse_lines, reasons
@@ -111,6 +114,7 @@ class Pipeline:
         self._parser, self._words = parser, words
         self._settings, self._folder = settings, folder
         make_folders(folder, settings.output)
+        self._threads = threads_of(parser.model)
         self._waiting: queue.Queue[Any] = queue.Queue()
         self._prepared: queue.Queue[Any] = queue.Queue(1)
         self._encoded: queue.Queue[Any] = queue.Queue(_BATCHES_WAITING)
@@ -202,16 +206,18 @@ class Pipeline:
         while True:
             rows = self._prepared.get()
             assert rows.prepared is not None
-            for group in rows.prepared.batches:
-                began = time.perf_counter()
-                features = _run_step(rows.future, partial(rows.prepared.encode, group))
+            groups = rows.prepared.batches
+            encode = partial(_encode, rows)
+            every = in_threads(encode, groups, min(self._threads, len(groups)))
+            for group, features in zip(groups, every, strict=True):
                 if features is None:
                     break
-                rows.encoder_seconds += time.perf_counter() - began
                 self._encoded.put((rows, (group, features)))
             self._encoded.put((rows, None))
 
     def _finish_all(self) -> None:
+        if self._threads > 1:  # the encoder's threads have a core each, and this one shares them
+            torch.set_num_threads(1)
         while True:
             rows, encoded = self._encoded.get()
             if rows.future.done():
@@ -284,6 +290,15 @@ def _in_order(rows: _Rows, positions: list[int]) -> Trees:
     n_words, n_spans = (np.zeros(len(rows.status), np.int64) for _ in range(2))
     n_words[good], n_spans[good] = trees.n_words, trees.n_spans
     return replace(trees, n_words=n_words, offsets=np.concatenate(([0], np.cumsum(n_spans))))
+
+
+def _encode(rows: _Rows, group: NDArray[np.int64]) -> Any:
+    """Return the features of one batch of a shard; None if its future holds an error."""
+    assert rows.prepared is not None
+    began = time.perf_counter()
+    features = _run_step(rows.future, partial(rows.prepared.encode, group))
+    rows.encoder_seconds += time.perf_counter() - began
+    return features
 
 
 def _run_step(future: Future[Done], step: Callable[[], Any]) -> Any:

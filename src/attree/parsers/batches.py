@@ -8,9 +8,11 @@ Features come from the encoder, from kept features, or from the attention stage'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,57 @@ if TYPE_CHECKING:
     from attree.decoding.k_best import Ranked
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
+
+
+_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
+#: Called with the positions and the features of each batch.
+Watch = Callable[[NDArray[np.int64], Any], None]
+
+
+def in_threads(
+    work: Callable[[_Item], _Result], items: Iterable[_Item], count: int
+) -> Iterator[_Result]:
+    """Yield ``work(item)`` of each item, in order, computed in threads of one core each.
+
+    Batches side by side use several cores better than threads that share the products of one batch:
+    these are so small that sharing them, and waiting for the slowest, takes as long as it saves.
+
+    Args:
+        work: lets go of the interpreter's lock most of the time.
+        items: what to work on; at most two for each thread are in work or wait to be yielded.
+        count: number of threads; with 1, the calling thread works.
+    """
+    if count <= 1:
+        yield from map(work, items)
+        return
+    import torch
+
+    threads = torch.get_num_threads()
+    waiting: deque[Future[_Result]] = deque()
+    pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) >= 2 * count:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)  # which new threads of the process take over
+
+
+def threads_of(model: Any) -> int:
+    """Return in how many threads a model's batches are best computed: on a CPU, one for each core.
+
+    The number of cores is that of torch's threads.
+    """
+    device = getattr(model.encoder, "device", None)
+    if device is None or device.type != "cpu":
+        return 1
+    import torch
+
+    return torch.get_num_threads()
 
 
 class SentenceScores(Protocol):
@@ -144,14 +197,29 @@ class Prepared:
         order = np.argsort(np.concatenate([done, rest]), kind="stable")
         return Trees.concatenate([*trees, self._branched_right(rest)]).take(order)
 
-    def trees(self, features: Iterable[Any] | None = None) -> Trees:
+    def trees(
+        self, features: Iterable[Any] | None = None, watch: Watch = lambda positions, features: None
+    ) -> Trees:
         """Return the tree of every sentence.
 
         Args:
-            features: features of each batch; by default the encoder computes them.
+            features: features of each batch; by default the encoder computes them, one batch on
+                each core.
+            watch: called, in any thread, when features have been computed.
         """
-        encoded = map(self.encode, self.batches) if features is None else features
-        return self.assemble([self.decode(*x) for x in zip(self.batches, encoded, strict=True)])
+        if features is not None:
+            return self.assemble(
+                [self.decode(*x) for x in zip(self.batches, features, strict=True)]
+            )
+
+        def step(batch: NDArray[np.int64]) -> Trees:
+            found = self.encode(batch)
+            watch(batch, found)
+            return self.decode(batch, found)
+
+        # torch's own threads share the products of a single batch
+        threads = min(threads_of(self.decoder), len(self.batches))
+        return self.assemble(list(in_threads(step, self.batches, threads)))
 
     def _known_of(self, positions: NDArray[np.int64]) -> dict[int, Constraints]:
         """Return row of ``positions`` → constraints on the tree of the sentence there."""

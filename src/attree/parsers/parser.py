@@ -335,7 +335,7 @@ class Parser:
             words: words of each sentence.
             constraints: constraints on the trees of the first sentences, None for no constraint.
             at_a_time: number of sentences that are grouped into batches together; all by default.
-            watch: called with the positions and the features of each batch.
+            watch: called with the positions and the features of each batch, in any thread.
             advance: called with the number of sentences done.
 
         Returns:
@@ -346,7 +346,10 @@ class Parser:
         for first in range(0, max(len(words), 1), size):
             block = slice(first, first + size)
             prepared = self.prepare(words[block], constraints[block])
-            trees.append(prepared.trees(_encoded(prepared, first, watch)))
+            found = prepared.trees(
+                watch=lambda batch, features, at=first: watch(batch + at, features)
+            )
+            trees.append(found)
             statuses.append(prepared.status)
             advance(len(prepared.status))
         return Trees.concatenate(trees), np.concatenate(statuses)
@@ -530,16 +533,6 @@ def splitter_for(parser: str, language: str | None) -> Splitter:
         language: as for :meth:`Parser.load`.
     """
     return splitter_beside(code_of(language) if language else language_of(parser))
-
-
-def _encoded(
-    prepared: Prepared, first: int, watch: Callable[[NDArray[np.int64], Any], None]
-) -> Iterator[Any]:
-    """Yield the features of each batch; call ``watch`` with positions and features."""
-    for batch in prepared.batches:
-        features = prepared.encode(batch)
-        watch(batch + first, features)
-        yield features
 
 
 def _text(text: str) -> str:
