@@ -41,6 +41,7 @@ LONG = {
     "attree evaluate mine.mrg --split 100:",
     "attree evaluate predictions.mrg --gold test.mrg --worst 3",
     "attree evaluate --test test.mrg --parser my-parser,upio",
+    "attree evaluate --test x.conllu --parser universal,my-parser",
     "attree evaluate --test test.mrg --parser my-parser,upio,predictions.mrg",
     "attree annotate text.txt --output treebanks/mine",
     "attree annotate text.txt --language icelandic --output treebanks/icelandic",

@@ -136,14 +136,14 @@ def test_neutral_modules_are_neither_counted_nor_followed(write: Write) -> None:
 #: change what a result is made of. ``*`` is a module as a whole.
 USED = {
     "attree.base.completion": "*",
-    "attree.base.errors": "errno_of",
+    "attree.base.errors": "DEBUG errno_of",
     "attree.base.files": "is_private made_private private_cache whole_file whole_folder",
     "attree.base.options": "* Asked MOST_BEST ReadingOptions TextOptions between",
     "attree.base.patterns": "find matching",
     "attree.base.process": "",
     "attree.base.progress": "Progress progress silent",
     "attree.base.provenance": "code_hash digest provenance versions",
-    "attree.base.registry": "* choices choose nearest",
+    "attree.base.registry": "choices choose nearest",
     "attree.base.terminal": "in_json safe_lines unread",
     "attree.plan.paths": "ALL_HEADS ASSOCIATIONS_PATH BASELINES_PATH GRAMMAR IMPORTED PARSES_PATH "
     "RECORDS RUN SCORES_PATH SENTENCES_PATH SENTENCE_SCORES path_of",
