@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from attree.encoder.pieces import Pieces
 
 
-_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 #: Called with the positions and the features of each batch.
 Watch = Callable[[NDArray[np.int64], Any], None]
 
