@@ -65,7 +65,10 @@ class TreeOptions(Asked):
     escapes: Annotated[str | None, _of("escapes")] = None
     nonprojective: Annotated[str | None, _of("nonprojective")] = None
     dependencies: options.Dependencies | None = None
-    short: Annotated[bool | None, _of("short")] = None
+    short: Annotated[
+        bool | None,
+        Parameter(help="Sentences of dependency trees come again, cut to their main clause."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class Language:
                 labels = value or ("-",)
                 options += [part for label in labels for part in (option.removesuffix("s"), label)]
             else:
-                options += [option, str(value)]
+                options += [option] if value is True else [option, str(value)]
         excluded = self.split(split).exclude
         return options + [part for pattern in excluded for part in ("--exclude", pattern)]
 
