@@ -82,9 +82,8 @@ class Layer(nn.Module):
             mask: (batch, 1, 1, pieces) bool, False for padding; None without padding.
         """
         split = (*states.shape[:2], self.n_heads, -1)
-        query, key, value = (
-            part(states).view(split).transpose(1, 2) for part in self.attention["self"].values()
-        )
+        parts: Any = self.attention["self"]
+        query, key, value = (part(states).view(split).transpose(1, 2) for part in parts.values())
         mixed = attention.capture(query, key, value, mask)
         if mixed is None:
             mixed = functional.scaled_dot_product_attention(query, key, value, mask)
@@ -150,12 +149,13 @@ class Bert(nn.Module):
         if self._padding is not None:
             piece = (input_ids != self._padding).long()
             place = piece.cumsum(1) * piece + self._padding
-        tables = self.embeddings
+        tables: Any = self.embeddings
+        layers: Any = self.encoder["layer"]
         states = tables["word_embeddings"](input_ids) + tables["token_type_embeddings"].weight[0]
         states = tables["LayerNorm"](states + tables["position_embeddings"](place))
         kept = attention_mask.bool()
         mask = None if kept.all() else kept[:, None, None]
-        for layer in self.encoder["layer"]:
+        for layer in layers:
             states = layer(states, mask)
         return Output(states)
 
