@@ -107,7 +107,8 @@ def test_universal_is_of_no_language() -> None:
 
 #: Its code where a language's name is not a name of it alone; or that of one which a short sentence
 #: cannot tell from it.
-_CODES = {"norwegian": "no"}
+# the identifier has no Cantonese, and takes Serbian in Latin letters for its neighbours
+_CODES = {"norwegian": "no", "cantonese": "zh", "serbian": "hr"}
 _ALIKE = {"bs": "hr", "sr": "hr", "ms": "id", "da": "no", "nn": "no"}
 
 

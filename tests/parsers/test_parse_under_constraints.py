@@ -207,7 +207,7 @@ def test_a_stream_has_a_stream_of_constraints(heads: Parser) -> None:
         ([["a", "b"]], [], "constraint-count"),
         ([["a", "b"], ["c", "d"]], [None, Constraints(((1, 3, None),))], "span-outside 1 2"),
         ([["a", "b"]], [Constraints((), ((0, 2),))], "whole-sentence 0"),
-        ([["a", " ", "b"]], [Constraints(((0, 2, None),))], "empty-word 0"),
+        ([["a", " ", "b"]], [Constraints(((0, 2, None),))], "not-a-sentence"),
         ([[]], [Constraints(((0, 1, None),))], "span-outside 0"),
     ],
 )

@@ -16,7 +16,7 @@ import torch
 from attree import Parser, Tree
 from attree.base.options import MOST_BEST
 from attree.decoding.batch import decode
-from attree.encoder.source import find_encoder
+from attree.encoder.source import adapted_fingerprint, find_encoder, read_adapter
 from attree.parsers.batches import Prepared, in_threads
 from attree.ready import DEFAULT, TRAINED, ready_parsers, trained_folder
 from tests.command_line import python
@@ -263,7 +263,10 @@ def test_every_ready_parser_is_there_and_is_of_its_encoder() -> None:
         folder = trained_folder(name)
         assert folder is not None
         about = json.loads((folder / "parser.json").read_text(encoding="utf-8"))
-        assert about["encoder"]["fingerprint"] == find_encoder(about["encoder"]["id"]).fingerprint
+        plain = find_encoder(about["encoder"]["id"]).fingerprint
+        adapter = read_adapter(folder / "weights.safetensors")
+        expected = adapted_fingerprint(plain, adapter) if adapter else plain
+        assert about["encoder"]["fingerprint"] == expected
         assert "Fill in" not in (folder / "README.md").read_text(encoding="utf-8")
 
 

@@ -200,7 +200,9 @@ def test_texts_are_split_beside_as_they_are_here(
         for split in (False, True):
             assert beside(text, split=split) == here(text, split=split)
     assert not beside._is_here  # nothing was split here
-    assert beside("Old men. Go.", split=True) == ("en", [["Old", "men", "."], ["Go", "."]])
+    text = "The old man walked home. Go."
+    words = [["The", "old", "man", "walked", "home", "."], ["Go", "."]]
+    assert beside(text, split=True) == ("en", words)
     assert splitter_beside(language) is beside
 
 

@@ -176,7 +176,7 @@ def test_a_treebank_file_and_a_folder_of_an_encoder_will_do(
     resolved: Path, treebank: Path, tmp_path: Path
 ):
     mine = tmp_path / "mine.mrg"
-    convert([treebank], formats.resolve(SplitSettings(), [treebank]), mine, "ptb")
+    convert([([treebank], formats.resolve(SplitSettings(), [treebank]))], mine, "ptb")
     checkpoint = Path(json.loads(resolved.read_text())["folder"])
     train_into(tmp_path / "a", mine, checkpoint)
     train_into(tmp_path / "b", treebank, resolved)

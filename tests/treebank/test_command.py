@@ -85,7 +85,7 @@ def test_check_of_a_folder(attree, tmp_path: Path) -> None:
     done = attree("mine", "--check")
     assert "1 of 3 treebanks could not be read" in str(done.status)
     assert "mine/*.ptb: 1 read" in done.err
-    assert "error: mine/more/test.ptb: no sentence could be read" in done.err
+    assert "error: mine/more/test.ptb:1: no sentence could be read" in done.err
 
 
 def test_check_of_the_folder_of_a_language(attree, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_tags_that_would_leave_punctuation_out(attree, tmp_path: Path) -> None:
     [
         (None, ["absent.mrg", "--check"], "absent.mrg: no such file"),
         (None, ["absent", "--check"], "absent: no such file"),
-        (b"", ["a.mrg", "--check"], "a.mrg: no sentence could be read"),
+        (b"", ["a.mrg", "--check"], "a.mrg:1: no sentence could be read"),
         (b"plain text\nand more", ["a.mrg", "--check"], "no sentence could be read"),
         (b"(S (. .))", ["a.mrg", "--output", "o.parquet"], "no sentence could be read"),
         (b"(A a)", ["a.mrg", "--check", "--format", "xml"], "is not one of its values"),

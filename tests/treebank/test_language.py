@@ -144,7 +144,7 @@ class TestSettings:
             ("splits: {test: 3}", "splits.test: 3 does not fit — it takes split → its files"),
             ("max_words: -3", "max_words: -3 does not fit — it takes a whole number above 0"),
             ("max_words: true", "max_words: true does not fit — it takes a whole number"),
-            ("format: xml", 'format: "xml" is not one of its values — there are cess, conllu'),
+            ("format: xml", 'format: "xml" is not one of its values — there are alpino, cess'),
             ("encoding: klingon-8", "does not fit — it takes the name of an encoding"),
             ("punctuation: drop", "does not fit — it takes auto, keep, ptb, unicode"),
             ("drop_labels: [NO]", "drop_labels[0]: false does not fit — it takes a list of texts"),

@@ -74,7 +74,8 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
     named = arguments.filter_by(has_tokens=True)
     for option in named:
         for token in option.tokens:
-            empty = not token.value and help.kind(option) != "bool"
+            lists_names = option.parameter.allow_leading_hyphen  # one of them may be empty
+            empty = not token.value and help.kind(option) != "bool" and not lists_names
             if token.keyword is not None and (token.value.startswith("--") or empty):
                 raise exceptions.MissingArgumentError(argument=option, keyword=token.keyword)
             if token.value.startswith("--") and token.value not in _after_dashes():

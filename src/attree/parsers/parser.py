@@ -346,9 +346,11 @@ class Parser:
         for first in range(0, max(len(words), 1), size):
             block = slice(first, first + size)
             prepared = self.prepare(words[block], constraints[block])
-            found = prepared.trees(
-                watch=lambda batch, features, at=first: watch(batch + at, features)
-            )
+
+            def watch_batch(batch: NDArray[np.int64], features: Any, at: int = first) -> None:
+                watch(batch + at, features)
+
+            found = prepared.trees(watch=watch_batch)
             trees.append(found)
             statuses.append(prepared.status)
             advance(len(prepared.status))
