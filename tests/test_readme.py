@@ -75,7 +75,6 @@ NOT_RUN = {
     "attree parse corpus/ --output slurm-trees/ --workers 32 --slurm queue=NAME": _SLURM,
     "python -m tests.benchmarks.languages": _DATA,
     "snakemake comparison --configfile=workflow/configs/open.yaml": _DATA,
-    "attree evaluate --test FILES --labels universal": _DATA,
     "attree evaluate --train train.mrg --test dev.mrg --trees 10,80": _DATA,
     "attree evaluate --train wsj-0001-0149.mrg --test wsj-0150-0174.mrg --trees 10,20,40,80": _DATA,
 }
@@ -147,6 +146,9 @@ def test_what_is_left_out_is_on_a_page() -> None:
     assert set(named) <= {one.name for commands in COMMANDS.values() for one in commands}
 
 
+_SIMPLE = "language\twords\tphrases\timpossible\nen\tThe cat slept .\t0-2\t1-3\n"
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """A checkout with the files that the pages take for granted, out of the demo's treebanks."""
@@ -169,6 +171,7 @@ def checkout(tmp_path: Path) -> Checkout:
     (folder / "text.txt").write_text(text)
     (folder / "corpus.txt.xz").write_bytes(lzma.compress(text.encode()))
     (folder / "x.conllu").write_text(_CONLLU)
+    (folder / "sentences.tsv").write_text(_SIMPLE)
     for name in ("a.mrg", "b.mrg"):
         shutil.copy(folder / "mine.mrg", folder / name)
     shutil.copytree(ROOT / "src/attree/ready/universal", folder / "my-parser")

@@ -334,7 +334,7 @@ def _tables() -> Iterator[Row]:
 
 #: Commands that people type, and what each writes; a file "precious" is there already.
 _TYPED = {
-    "choose": "choose {base}/lines.txt --min-words 2 --output precious",
+    "choose": "choose {base}/lines.txt --min-words 2 --output precious.txt",
     "convert": "treebank convert {base}/dev.mrg --to ptb --output precious",
     "treebank": "treebank {base}/dev.mrg --output precious",
     "rejected": "treebank {base}/dev.mrg --output x.parquet --rejected precious",
@@ -346,8 +346,8 @@ def _typed_outputs() -> Iterator[Row]:
     kinds = {"file": "precious", "link": link("{base}/checkpoint/config.json")}
     for name, command in _TYPED.items():
         for kind, there in kinds.items():
-            says = ("precious", "--overwrite")
-            yield Row(f"typed-{name}-{kind}", command, says, {"precious": there})
+            file = command.split()[-1]
+            yield Row(f"typed-{name}-{kind}", command, (file, "--overwrite"), {file: there})
     to_file = {"x": _measured, "x/words.tsv": link("../precious"), "precious": "precious"}
     linked = {"x": link("measured"), "measured": _measured}
     for name, options, says, files in (

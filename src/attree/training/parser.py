@@ -85,7 +85,7 @@ class TrainedParser:
     def layers(self) -> list[int]:
         """Hidden states chosen by ``--layer`` or tuning; empty if no part reads them."""
         chosen = (part for part in self.scorer.each().values() if part.reads_layers)
-        return [layer for part in chosen for layer in part.layers]
+        return list(dict.fromkeys(layer for part in chosen for layer in part.layers))
 
     def check(self, encoder: Encoder) -> None:
         """Refuse an encoder that this parser was not trained with."""
