@@ -648,8 +648,17 @@ class SpanScorer(nn.Module):
         return {name: part.reads() for name, part in self.each().items()}
 
     def lay_out(self, output: EncoderOutput) -> Batch:
-        """Return the features of a batch for every part, on the device of the output."""
-        features = {name: part.lay_out(output) for name, part in self.each().items()}
+        """Return the features of a batch for every part, on the device of the output.
+
+        Parts that read the same share them.
+        """
+        made: dict[Any, Any] = {}
+        features = {}
+        for name, part in self.each().items():
+            key = (type(part).lay_out, part.reads())
+            if key not in made:
+                made[key] = part.lay_out(output)
+            features[name] = made[key]
         tensors = [output.attention, *output.states.values()]
         return Batch(output.batch.n_words, features, sum(tensor.nbytes for tensor in tensors))
 

@@ -49,8 +49,8 @@ class FewShotRecipe:
         threshold: for ``labelled_risk``, what a label must gain to be kept.
         unlabelled: for ``labelled_risk``, the share of unlabelled F1 in what it maximises.
         spread: number of layers on each side of the middle one that are read by default.
-        rank: of the low-rank weights that adapt the encoder to the trees before the parser is
-            trained (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
+        rank: of the low-rank weights that adapt the encoder to the trees, trained together with
+            the parser (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
         encoder_rate: Adam's learning rate for low-rank weights.
         rounds: number of rounds of self-training, on raw sentences that the parser itself parsed
             (see :mod:`attree.rivals.self_training`).

@@ -113,9 +113,11 @@ def shortened(words: Words) -> Words | None:
     the same for the same sentence, are whole subtrees, so that the rest is a tree too.
 
     Returns:
-        the words, or None if the root is no verb with a subject or an object, if nothing can be
-        left out, or if the rest is not of three to eight words.
+        the words, or None if there are several roots, if the root is no verb with a subject or an
+        object, if nothing can be left out, or if the rest is not of three to eight words.
     """
+    if words.heads.count(-1) != 1:
+        return None
     draw = random.Random(zlib.crc32(" ".join(words.forms).encode("utf-8", "replace")))
     root = words.heads.index(-1)
     kept = [False] * len(words.heads)
