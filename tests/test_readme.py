@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.treebank.given import Treebank
+from attree.treebank.as_table import Treebank
 from attree.treebank.sentence import SplitSettings
 from tests.workflow.conftest import ROOT, Checkout, make_checkout
 
@@ -175,9 +175,9 @@ def checkout(tmp_path: Path) -> Checkout:
     for name in ("a.mrg", "b.mrg"):
         shutil.copy(folder / "mine.mrg", folder / name)
     shutil.copytree(ROOT / "src/attree/ready/universal", folder / "my-parser")
-    half = re.findall(r"`(\( \(NP the old .*?\))`", PAGES["docs/annotating.md"])
-    assert len(half) == 1
-    (folder / "mine.half").write_text(f"{half[0]}\n" * 10)
+    partial = re.findall(r"`(\( \(NP the old .*?\))`", PAGES["docs/annotating.md"])
+    assert len(partial) == 1
+    (folder / "mine.half").write_text(f"{partial[0]}\n" * 10)
     return made
 
 

@@ -12,7 +12,7 @@ from attree.annotate.folder import LOG, TREES, opened
 from attree.annotate.proposals import Proposer, labelled_f1
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError, NotFiniteError
-from attree.treebank.given import Treebank
+from attree.treebank.as_table import Treebank
 from attree.treebank.language import discover
 from attree.treebank.sentence import Sentence, SplitSettings
 from attree.trees.tree import Tree

@@ -16,7 +16,7 @@ from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
 from attree.parsers.parser import Parser
-from attree.treebank.given import Treebank
+from attree.treebank.as_table import Treebank
 from attree.treebank.sentence import SplitSettings
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees

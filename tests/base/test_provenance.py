@@ -118,7 +118,7 @@ def test_relative_imports_count(write: Write) -> None:
 
 
 def test_what_an_entry_does_not_run_can_be_left_out(write: Write) -> None:
-    found = provenance.closure("attree.stage.command", without=("attree.other", "attree.table"))
+    found = provenance.closure("attree.stage.command", not_run=("attree.other", "attree.table"))
     assert {"attree.other", "attree.other.sums", "attree.table"}.isdisjoint(found)
     assert "attree.stage.ranking" in found
 
@@ -148,8 +148,8 @@ USED = {
     "attree.plan.paths": "ALL_HEADS ASSOCIATIONS_PATH BASELINES_PATH GRAMMAR IMPORTED PARSES_PATH "
     "RECORDS RUN SCORES_PATH SENTENCES_PATH SENTENCE_SCORES path_of",
     "attree.ready": "DEFAULT folder_of_start ready_heads ready_parsers trained_folder "
-    "usual_encoder usual_parser",
-    "attree.treebank.given": "Treebank as_table as_tables is_table",
+    "default_encoder default_parser",
+    "attree.treebank.as_table": "Treebank as_table as_tables is_table",
     "attree.trees.drawing": "draw nested",
 }
 

@@ -33,7 +33,7 @@ from attree.training.fit import fit
 from attree.training.gold import read_trees as gold_trees
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
-from attree.treebank.given import Treebank
+from attree.treebank.as_table import Treebank
 from attree.treebank.sentence import SplitSettings
 from tests.benchmarks import MINILM, Row, cores, in_turn, timed
 from tests.conftest import DATA

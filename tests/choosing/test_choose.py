@@ -116,8 +116,8 @@ def test_what_is_measured_is_that_of_each_sentence_alone(encoder, fitted, words:
 
 
 def test_an_encoder_in_bfloat16_is_measured_too(encoder, resolved: Path, fitted, words):
-    half = load_encoder(replace(find_encoder(resolved), dtype="bfloat16"), device="cpu")
-    found, exact = (measure(Parser(TrainedModel(fitted, one)), words) for one in (half, encoder))
+    partial = load_encoder(replace(find_encoder(resolved), dtype="bfloat16"), device="cpu")
+    found, exact = (measure(Parser(TrainedModel(fitted, one)), words) for one in (partial, encoder))
     assert found.vectors.dtype == np.float32 and np.isfinite(found.unsure).all()
     np.testing.assert_allclose(found.vectors, exact.vectors, atol=0.1)
 

@@ -23,7 +23,7 @@ from attree.evaluation.evalb import (
     results,
 )
 from attree.evaluation.labels import label_confusion
-from attree.treebank.given import Treebank
+from attree.treebank.as_table import Treebank
 from attree.treebank.sentence import SplitSettings
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees

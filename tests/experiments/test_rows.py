@@ -14,7 +14,7 @@ import pytest
 from attree.base.errors import AttreeError
 from attree.cli import experiments as command
 from attree.plan.jobs import AT_MOST, Experiments
-from attree.plan.rows import ExperimentRow, Placed
+from attree.plan.rows import ExperimentRow, PlacedRow
 from tests.refusals import refused
 
 Plan = Callable[..., Experiments]
@@ -24,7 +24,7 @@ def rows(plan: Experiments) -> list[ExperimentRow]:
     return [placed.row for placed in plan.experiments["e"].rows]
 
 
-def placed(plan: Experiments) -> list[Placed]:
+def placed(plan: Experiments) -> list[PlacedRow]:
     return list(plan.experiments["e"].rows)
 
 

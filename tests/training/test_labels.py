@@ -18,14 +18,22 @@ from attree.encoder.source import resolve
 from attree.parsers.parser import Parser
 from attree.training import label_fit
 from attree.training.fit import choose, fit, grid, start_parser
-from attree.training.gold import GoldTrees, gold_batch, gold_tree, half_known_tree, read_trees
+from attree.training.gold import GoldTrees, gold_batch, gold_tree, partly_bracketed_tree, read_trees
 from attree.training.inside import marginals
 from attree.training.label_fit import Guess, _logits, labelled_spans
 from attree.training.label_trees import decode_labelled
 from attree.training.objectives import labelled_tree_crf
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import BatchSource, LabelPart
-from attree.training.recipes import LABELLED, MANY, RECIPES, SURER, TrainingPlan, adapted, for_trees
+from attree.training.recipes import (
+    LABELLED,
+    LEAST_THRESHOLD,
+    MANY_TREES,
+    RECIPES,
+    TrainingPlan,
+    adapted,
+    for_trees,
+)
 from attree.training.scores import SpanScores
 from attree.trees.tree import NO_LABEL
 from tests.encoder import checkpoints
@@ -197,14 +205,14 @@ def test_what_is_fitted_is_the_weighted_likelihood(encoder, treebank: Path):
         first += tree.n_words + 1
 
 
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("partial", [False, True])
 def test_blocks_are_solved_as_all_at_once(
-    encoder, treebank: Path, monkeypatch: pytest.MonkeyPatch, half: bool
+    encoder, treebank: Path, monkeypatch: pytest.MonkeyPatch, partial: bool
 ):
     trees = learnable(treebank)
-    if half:  # some labels are guessed
+    if partial:  # some labels are guessed
         known = [
-            half_known_tree(
+            partly_bracketed_tree(
                 tree.n_words, [one[:2] for one in some], [one[2] for one in some], name="t"
             )
             for tree in trees.gold[:6]
@@ -222,7 +230,7 @@ def test_blocks_are_solved_as_all_at_once(
         blocks = labelled_spans(parser.scorer, source, trees.gold, part.names)
         seen.append(len(blocks))
         guess = Guess(blocks, len(part.names))
-        guessed = [guess.labels(block) for block in blocks] if half else []
+        guessed = [guess.labels(block) for block in blocks] if partial else []
         value = label_fit._loss(part.weights, part.bias, blocks, scale, penalty, guessed)
         return [value, part.weights.grad, part.bias.grad]
 
@@ -265,16 +273,21 @@ def test_a_parser_of_more_trees_is_surer_and_reads_another_layer(encoder, treeba
     some = (trees.sentence, trees.words, trees.gold)
     labelled, joint = RECIPES["tree-crf-labelled"], RECIPES["tree-crf-joint"]
     for count, recipe, threshold, layers in (
-        (MANY - 1, labelled, 0.2, (encoder.n_layers // 3,)),
-        (MANY, labelled, SURER, sorted({encoder.n_layers // 3, encoder.n_layers // 2})),
-        (MANY, replace(labelled, label_layers=(2,)), SURER, (2,)),
-        (MANY, joint, 0.375, (1, 2)),
+        (MANY_TREES - 1, labelled, 0.2, (encoder.n_layers // 3,)),
+        (
+            MANY_TREES,
+            labelled,
+            LEAST_THRESHOLD,
+            sorted({encoder.n_layers // 3, encoder.n_layers // 2}),
+        ),
+        (MANY_TREES, replace(labelled, label_layers=(2,)), LEAST_THRESHOLD, (2,)),
+        (MANY_TREES, joint, 0.375, (1, 2)),
     ):
         few = GoldTrees(*([part[n % len(part)] for n in range(count)] for part in some))
         parser, _, _ = start_parser(encoder, few, TrainingPlan(recipe, layers=(1, 2)))
         assert parser.recipe.threshold == threshold
         assert parser.shape["labels"]["layers"] == parser.shape["tags"]["layers"] == [*layers]
-    assert for_trees(labelled, MANY, 12).label_layers == (4, 6)
+    assert for_trees(labelled, MANY_TREES, 12).label_layers == (4, 6)
 
 
 def test_layers_are_chosen_for_labels_that_read_others(
@@ -285,7 +298,7 @@ def test_layers_are_chosen_for_labels_that_read_others(
     monkeypatch.setitem(checkpoints.FAMILIES, "bert", (six, tokeniser))
     encoder = load_encoder(resolve(checkpoints.save("bert", tmp_path)), device="cpu", threads=1)
     trees, tuning = read(treebank, range(40)), read(treebank, range(5))
-    assert len(trees.gold) == MANY
+    assert len(trees.gold) == MANY_TREES
     plan = TrainingPlan(RECIPES["tree-crf-labelled"], steps=1)
     _, tried = choose(encoder, trees, tuning, grid(plan, layers=[(5,), (6,)]))
     assert [each["layers"] for each in tried] == [[5], [6]]

@@ -131,14 +131,14 @@ def test_words_are_those_that_two_brackets_hold(files: list[Path], title: str) -
 
 
 def kept(tree: Sentence, to: str, words: Sequence[str]) -> tuple[object, ...]:
-    """Return what a format keeps: of half-known trees not that all is known, and no mark as tag."""
+    """Return what a format keeps: not that all is known of a partial tree, and no mark as tag."""
     tags = ["X" if to == "half" and tag in MARKS else tag for tag in tree.tags]
     whole = (0, len(words), COMPLETE)
     return tuple(words), tags, [span for span in tree.spans if span != whole]
 
 
 def held(tree: Sentence) -> bool:
-    """Tell whether a half-known tree can hold a tree: phrases, and no label like a mark."""
+    """Tell whether a partly bracketed tree can hold a tree: phrases, and no label like a mark."""
     return bool(tree.spans) and not any(map(no_label, tree.spans))
 
 

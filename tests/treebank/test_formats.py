@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from attree.base.schemas import read_table
+from attree.treebank.as_table import Treebank
 from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.formats import FORMATS, read_files, resolve, sniff
-from attree.treebank.given import Treebank
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.refusals import refused
 from tests.treebank.test_command import TREE

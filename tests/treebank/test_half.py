@@ -1,4 +1,4 @@
-"""Half-known trees: what is read, what is refused, and who takes them."""
+"""Partly bracketed trees: what is read, what is refused, and who takes them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.base.schemas import HALF_KNOWN, SENTENCES_SCHEMA, read_table
+from attree.base.schemas import PARTLY_BRACKETED, SENTENCES_SCHEMA, read_table
+from attree.treebank.as_table import as_tables
 from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import clean
 from attree.treebank.formats import read_files, resolve
-from attree.treebank.given import as_tables
 from attree.treebank.half import constraints_of, read, read_line
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from attree.treebank.table import from_table, to_table
@@ -22,7 +22,7 @@ from tests import drawn
 from tests.refusals import refused
 from tests.training import reference
 
-#: text → what stands of it: words, spans, whether it is half known
+#: text → what stands of it: words, spans, whether it is partly bracketed
 GOOD = {
     "( (NP the old man) walked )": ("the old man walked", [(0, 3, "NP")], True),
     "(S (NP the old man) walked)": ("the old man walked", [(0, 4, "S"), (0, 3, "NP")], True),
@@ -60,9 +60,9 @@ def read_text(text: str, tmp_path: Path) -> list[Sentence | Rejected]:
 
 @pytest.mark.parametrize("text", GOOD)
 def test_what_is_read(text: str, tmp_path: Path):
-    words, spans, half = GOOD[text]
+    words, spans, partial = GOOD[text]
     (found,) = read_text(f"# a note (with brackets\n{text}\n", tmp_path)
-    assert (" ".join(found.words), list(found.spans), found.half) == (words, spans, half)
+    assert (" ".join(found.words), list(found.spans), found.partial) == (words, spans, partial)
     assert found.line == 2
 
 
@@ -101,7 +101,7 @@ def test_what_is_written_is_read(seed: int, n: int):
         return
     text = bracketed([f"w{i}" for i in range(n)], [f"T{i}" for i in range(n)], spans)
     (found,) = read(f"({text})", "f", resolve(SplitSettings(format="half"), []))
-    assert (found.spans, found.half) == (tuple(spans), True)
+    assert (found.spans, found.partial) == (tuple(spans), True)
 
 
 def test_punctuation_that_goes_leaves_nothing_contradictory():
@@ -111,7 +111,7 @@ def test_punctuation_that_goes_leaves_nothing_contradictory():
     )
     (one,) = read(text, "f", resolve(SplitSettings(format="half"), []))
     left = clean(one, lambda sentence: [word.isalpha() for word in sentence.words])
-    assert left is not None and left.half
+    assert left is not None and left.partial
     assert left.words == ("the", "old", "man", "sat", "a", "b")
     assert left.spans == ((0, 6, "S"), (0, 3, "NP"), (1, 3, "!"), (4, 6, "!"))
     assert Constraints.of_marks(left.spans)
@@ -126,9 +126,11 @@ def test_a_region_that_is_complete_leaves_no_other_phrase():
 def test_tables_say_which_trees_are_half_known(tmp_path: Path):
     trees = read_text("\n".join(GOOD), tmp_path)
     table = to_table(trees)
-    assert table.schema.equals(HALF_KNOWN)
-    assert [one.half for one in from_table(table)] == [half for _, _, half in GOOD.values()]
-    whole = to_table([one for one in trees if not one.half])
+    assert table.schema.equals(PARTLY_BRACKETED)
+    assert [one.partial for one in from_table(table)] == [
+        partial for _, _, partial in GOOD.values()
+    ]
+    whole = to_table([one for one in trees if not one.partial])
     assert whole.schema.equals(SENTENCES_SCHEMA)
 
 
@@ -141,12 +143,12 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
         read_table(tmp_path / "mine.parquet", schema=SENTENCES_SCHEMA)
     with refused("partly-known-trees", file="mine.half"):
         as_tables([file]).__enter__()
-    with as_tables([file], half=[file]) as (table,):
-        assert read_table(table, schema=HALF_KNOWN)[0].num_rows == 2
+    with as_tables([file], partial=[file]) as (table,):
+        assert read_table(table, schema=PARTLY_BRACKETED)[0].num_rows == 2
     with refused("missing-file", file="nosuch.parquet"):
-        read_table(tmp_path / "nosuch.parquet", schema=HALF_KNOWN)
+        read_table(tmp_path / "nosuch.parquet", schema=PARTLY_BRACKETED)
     seen = attree(str(file), "--check")
-    assert "half-known 1 trees; labels: ? is not known, ! no phrase" in seen.out
+    assert "partly bracketed 1 trees; labels: ? is not known, ! no phrase" in seen.out
     done = attree("convert", str(file), "--output", "mine.mrg")
     assert "mine.half:1: only some of this tree is known" in done.err
     assert (tmp_path / "mine.mrg").read_text().count("\n") == 1

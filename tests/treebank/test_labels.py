@@ -10,10 +10,10 @@ import pytest
 
 from attree.annotate.text import trees_to_correct
 from attree.base.errors import AttreeError
-from attree.base.schemas import HALF_KNOWN, read_table
+from attree.base.schemas import PARTLY_BRACKETED, read_table
+from attree.treebank.as_table import as_tables
 from attree.treebank.convert import convert
 from attree.treebank.formats import FORMATS, read_files, resolve, together
-from attree.treebank.given import as_tables
 from attree.treebank.labels import Labelling, LabelTable, bare, detect, tables
 from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Sentence, SplitSettings
@@ -151,10 +151,10 @@ def test_labels_can_be_left_open(tmp_path: Path) -> None:
     assert spans_of(file, labels="unknown") == [
         ((0, 3, "="), (0, 3, "?"), (0, 2, "?"), (2, 3, "?"))
     ]
-    half = tmp_path / "x.half"
-    half.write_text("( (NP a b) (! c d) (? e f) g)\n")
-    assert spans_of(half, labels="universal") == [((0, 2, "NP"), (2, 4, "!"), (4, 6, "?"))]
-    assert spans_of(half, labels="unknown") == [((0, 2, "?"), (2, 4, "!"), (4, 6, "?"))]
+    partial = tmp_path / "x.half"
+    partial.write_text("( (NP a b) (! c d) (? e f) g)\n")
+    assert spans_of(partial, labels="universal") == [((0, 2, "NP"), (2, 4, "!"), (4, 6, "?"))]
+    assert spans_of(partial, labels="unknown") == [((0, 2, "?"), (2, 4, "!"), (4, 6, "?"))]
 
 
 def test_tables_of_commands_have_the_labels_asked_for(tmp_path: Path) -> None:
@@ -168,11 +168,13 @@ def test_tables_of_commands_have_the_labels_asked_for(tmp_path: Path) -> None:
         + "\n\n"
     )
     how = settings_of(labels="universal", dependencies="half")
-    with as_tables([trees, words, words], half=[], settings=how) as found:
-        labels = [read_table(one, schema=HALF_KNOWN)[0]["labels"].to_pylist()[0] for one in found]
+    with as_tables([trees, words, words], partial=[], settings=how) as found:
+        labels = [
+            read_table(one, schema=PARTLY_BRACKETED)[0]["labels"].to_pylist()[0] for one in found
+        ]
     assert labels == [["S", "NP", "AJP"], ["S", "NP"], ["S", "NP"]]
-    with as_tables([words], half=[words], settings=how) as (found_half,):
-        assert read_table(found_half, schema=HALF_KNOWN)[0]["half"].to_pylist() == [True]
+    with as_tables([words], partial=[words], settings=how) as (found_half,):
+        assert read_table(found_half, schema=PARTLY_BRACKETED)[0]["half"].to_pylist() == [True]
 
 
 def test_written_trees_have_universal_labels_without_functions(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from attree.treebank.sentence import Sentence, SplitSettings
 from attree.treebank.ud_phrases import Tree, Words, shortened
 from attree.trees.constraints import NO_PHRASE, Constraints
 
-HALF = SplitSettings(format="conllu", dependencies="half", labels="universal")
+PARTIAL = SplitSettings(format="conllu", dependencies="half", labels="universal")
 
 
 def conllu(text: str) -> str:
@@ -32,9 +32,9 @@ def conllu(text: str) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def phrases_of(text: str, how: SplitSettings = HALF) -> dict[str, str]:
+def phrases_of(text: str, how: SplitSettings = PARTIAL) -> dict[str, str]:
     (one,) = read(conllu(text), "f", how)
-    assert one.half
+    assert one.partial
     return {" ".join(one.words[i:j]): label for i, j, label in one.spans}
 
 
@@ -127,7 +127,7 @@ a/DET/4/det is/AUX/4/cop it/PRON/4/nsubj book/NOUN/0/root
 
 @pytest.mark.parametrize("text", INNER)
 def test_phrases_inside_subtrees(text: str) -> None:
-    every = phrases_of(text, replace(HALF, dependencies="inner"))
+    every = phrases_of(text, replace(PARTIAL, dependencies="inner"))
     outer = phrases_of(text)
     assert {words: every[words] for words in every.keys() - outer.keys()} == INNER[text]
     assert outer.items() <= every.items()
@@ -176,7 +176,7 @@ def test_labels_can_be_those_of_the_treebank_or_left_open(tmp_path: Path) -> Non
     )
     assert one.spans == ((0, 3, "?"), (0, 2, "?"))
     (whole,) = read_files([file], SplitSettings(format="conllu", labels="universal"))
-    assert (whole.spans, whole.half) == (((0, 3, "S"), (0, 2, "NP")), False)
+    assert (whole.spans, whole.partial) == (((0, 3, "S"), (0, 2, "NP")), False)
 
 
 def drawn_tree(seed: int, n: int) -> tuple[list[int], list[str]]:
@@ -222,7 +222,7 @@ def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: st
     file.write_text("\n\n".join(text.split("\n\n")[:150]) + "\n\n", encoding="utf-8")
     how = SplitSettings(format="conllu", encoding="utf-8", labels="universal")
     done = convert([([file], how)], made, "half")
-    direct = [one for one in read_files([file], HALF) if isinstance(one, Sentence) and one.spans]
+    direct = [one for one in read_files([file], PARTIAL) if isinstance(one, Sentence) and one.spans]
     back = list(read_files([made], resolve(SplitSettings(), [made])))
     assert len(back) == len(direct) == done.written
     assert len(direct) >= 150 - len(done.rejected) - 1
@@ -231,13 +231,13 @@ def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: st
         # brackets cannot cross: some spans that are no phrases are left out
         written = [span for span in other.spans if span[2] != NO_PHRASE or span in one.spans]
         left_out += len(other.spans) - len(written)
-        assert (one.tags, list(one.spans), one.half) == (other.tags, written, True)
+        assert (one.tags, list(one.spans), one.partial) == (other.tags, written, True)
         assert len(one.words) == len(other.words)
-        Constraints.of_tree(len(one.words), one.spans, half=True)
+        Constraints.of_tree(len(one.words), one.spans, partial=True)
     assert done.crossed == left_out > 0
 
 
-def none_of(text: str, how: SplitSettings = HALF) -> set[str]:
+def none_of(text: str, how: SplitSettings = PARTIAL) -> set[str]:
     """Return what a tree says is no phrase."""
     return {words for words, label in phrases_of(text, how).items() if label == NO_PHRASE}
 
@@ -285,8 +285,8 @@ def test_dependents_of_a_word_are_no_phrase_without_it(text: str) -> None:
 
 @pytest.mark.parametrize("text", FLAT)
 def test_a_verb_and_some_of_its_dependents_are_no_phrase(text: str) -> None:
-    flat = none_of(text, replace(HALF, dependencies="inner_flat"))
-    assert flat - none_of(text, replace(HALF, dependencies="inner")) == FLAT[text].keys()
+    flat = none_of(text, replace(PARTIAL, dependencies="inner_flat"))
+    assert flat - none_of(text, replace(PARTIAL, dependencies="inner")) == FLAT[text].keys()
 
 
 @settings(max_examples=100)
@@ -322,7 +322,7 @@ def test_what_treebanks_group_in_several_ways_is_left_open(text: str) -> None:
 def test_final_punctuation_is_inside_where_that_is_asked_for() -> None:
     text = conllu("he/PRON/2/nsubj came/VERB/0/root home/ADV/2/advmod ./PUNCT/2/punct")
     for asked, spans in (("as_is", {(0, 4, "S")}), ("inside", {(0, 4, "S"), (0, 3, NO_PHRASE)})):
-        how = replace(HALF, final_punctuation=asked)
+        how = replace(PARTIAL, final_punctuation=asked)
         (one,) = prepare(read(text, "x", how), how, CleaningCounts())
         assert set(one.spans) == spans
     whole = Sentence(

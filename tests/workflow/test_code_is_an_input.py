@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from attree.association.sources import spared
+from attree.association.sources import not_run_by
 from attree.base.provenance import NEUTRAL, closure
 from attree.cli.main import COMMANDS
 from tests.workflow.conftest import (
@@ -20,9 +20,9 @@ from tests.workflow.conftest import (
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
 #: What a rule's ``without`` stands for in the run that is recorded.
 WITHOUT = {
-    "corpus_spares": ("attree.training", "attree.evaluation.side_by_side"),
-    "attention_spares": spared(["heads"]),
-    "EXPERIMENTS.spares": (),
+    "corpus_not_run": ("attree.training", "attree.evaluation.side_by_side"),
+    "attention_not_run": not_run_by(["heads"]),
+    "EXPERIMENTS.not_run": (),
 }
 
 
@@ -35,7 +35,7 @@ def rules() -> dict[str, str]:
 
 def entry(body: str) -> tuple[str, tuple[str, ...]]:
     """Return what a rule gives ``code_of``: the entry, and what is left out."""
-    found = re.search(r'code=code_of\(\s*"([\w.:]+)"(?:, without=([\w.]+))?\s*\)', body)
+    found = re.search(r'code=code_of\(\s*"([\w.:]+)"(?:, not_run=([\w.]+))?\s*\)', body)
     assert found, body
     return found[1], WITHOUT[found[2]] if found[2] else ()
 
@@ -65,8 +65,8 @@ def check_covered(rule: str, checkout: Checkout) -> None:
     """Check that the closure of a rule's entry holds every module that was imported."""
     imports = recorded(checkout)[rule] - set(NEUTRAL) - _PROGRAM
     assert imports, rule
-    module, without = entry(rules()[rule])
-    assert imports <= set(closure(module, without=without))
+    module, not_run = entry(rules()[rule])
+    assert imports <= set(closure(module, not_run=not_run))
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def check_covered(rule: str, checkout: Checkout) -> None:
         ("crosslingual_table", {"base.tables"}, {"evaluation.summary", "experiments"}),
         # A plot touches nothing but itself.
         ("heads_figure", {"reports.figures.draw"}, {"association", "reports.tables", "evaluation"}),
-        # it reads half-known lines, and no treebank
+        # it reads partly bracketed lines, and no treebank
         ("parse_corpus", {"scoring"}, {"training", "treebank.formats", "experiments"}),
     ],
 )  # fmt: skip
 def test_a_rule_hangs_on_the_code_that_decides_it_alone(
     rule: str, own: set[str], never: set[str]
 ) -> None:
-    module, without = entry(rules()[rule])
-    found = set(closure(module, without=without))
+    module, not_run = entry(rules()[rule])
+    found = set(closure(module, not_run=not_run))
     assert found >= {f"attree.{name}" for name in own}
     assert not found & {f"attree.{name}" for name in never}

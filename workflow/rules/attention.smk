@@ -17,7 +17,7 @@ rule attention_all:
         "../../envs/cpu.yaml"
     threads: attention_threads
     params:
-        code=code_of("attree.cli.attention:attention_command", without=attention_spares),
+        code=code_of("attree.cli.attention:attention_command", not_run=attention_not_run),
         heads=all_options,
         options=as_options(config["attention"]),
     shell:
@@ -38,6 +38,6 @@ use rule attention_all as attention_selected with:
     benchmark:
         "<benchmarks>/attention/{encoder}/selected/{language}/{split}.tsv"
     params:
-        code=code_of("attree.cli.attention:attention_command", without=attention_spares),
+        code=code_of("attree.cli.attention:attention_command", not_run=attention_not_run),
         heads=selections_options,
         options=as_options(config["attention"]),

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from attree.association.sources import spared
+from attree.association.sources import not_run_by
 from attree.plan.configuration import configured
 from attree.base.errors import AttreeError
 from attree.training.recipes import RECIPES
 from attree.plan.plan import (
-    Comparisons,
+    ParserInputs,
     TableRow,
     as_options,
     folder_of,
@@ -188,7 +188,7 @@ wildcard_constraints:
     ready="|".join(map(re.escape, config["ready"])) or "-",
 
 
-COMPARISONS = Comparisons(config, PLAN, RECIPES)
+PARSER_INPUTS = ParserInputs(config, PLAN, RECIPES)
 
 
 SIZED = {
@@ -210,13 +210,13 @@ def files_of_target(wildcards, files, missing, example):
     return files
 
 
-def hash_of(wildcards, entry, without):
-    return code_hash(entry, without=without(wildcards) if without else ())
+def hash_of(wildcards, entry, not_run):
+    return code_hash(entry, not_run=not_run(wildcards) if not_run else ())
 
 
-def code_of(entry, without=None):
+def code_of(entry, not_run=None):
     # Code is an input: what the entry imports, read when a job is planned that runs it.
-    return partial(hash_of, entry=entry, without=without)
+    return partial(hash_of, entry=entry, not_run=not_run)
 
 
 def treebank_files(wildcards):
@@ -352,9 +352,9 @@ def made_experiments(wildcards):
     return [f"{table.name} {table.stat().st_mtime_ns}" for table in sorted(tables)]
 
 
-def attention_spares(wildcards):
+def attention_not_run(wildcards):
     # A changed decoder runs the encoder again only where a parser averages the trees of heads.
-    return spared(parser["source"] for parser in config["parsers"].values())
+    return not_run_by(parser["source"] for parser in config["parsers"].values())
 
 
 def corpus_inputs(wildcards):
@@ -369,7 +369,7 @@ def corpus_folder(wildcards):
     return folder_of(config["corpora"][wildcards.corpus]["parser"])
 
 
-def corpus_spares(wildcards):
+def corpus_not_run(wildcards):
     # Averaged heads run nothing of few-shot training, no encoder runs a grammar, and nothing is
     # scored.
     own = () if corpus_folder(wildcards) else ("attree.training",)
@@ -395,7 +395,7 @@ def corpus_options(wildcards):
         format="to",
         sentences="split-lines",
     )
-    return " ".join([given, *without])
+    return " ".join([given, *not_run])
 
 
 def published_parser(wildcards):

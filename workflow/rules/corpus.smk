@@ -26,7 +26,7 @@ rule parse_corpus:
         "../../envs/cpu.yaml"
     threads: 8
     params:
-        code=code_of("attree.cli.parse:parse_command", without=corpus_spares),
+        code=code_of("attree.cli.parse:parse_command", not_run=corpus_not_run),
         folder=subpath(output[0], parent=True),
         parser=corpus_parser_option,
         options=corpus_options,

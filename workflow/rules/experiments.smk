@@ -51,7 +51,7 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.cli.experiments:rows", without=EXPERIMENTS.spares),
+        code=code_of("attree.cli.experiments:rows", not_run=EXPERIMENTS.not_run),
         rows=EXPERIMENTS.rows,
         plan=PLAN_PATH,
     shell:

@@ -53,5 +53,5 @@ rule labels_figure:
 rule figures:
     input:
         [tuned("figures/heads", "png", *pair) for pair in PLAN.tunings],
-        COMPARISONS.labelled(PLAN.rows),
+        PARSER_INPUTS.labelled(PLAN.rows),
     localrule: True

@@ -24,8 +24,8 @@ rule parse:
 rule trained_parses:
     # Sentences that it was trained on too are counted in the parses' provenance.
     input:
-        parser=COMPARISONS.parser_file,
-        weights=COMPARISONS.weights,
+        parser=PARSER_INPUTS.parser_file,
+        weights=PARSER_INPUTS.weights,
         encoder=ENCODER,
         sentences=SENTENCES_PATH,
     output:
@@ -35,13 +35,13 @@ rule trained_parses:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
         encoder=rf"(?!({IMPORTED}|{GRAMMAR})/)[^/]+",
-        parser="|".join(map(re.escape, COMPARISONS.appliable)),
+        parser="|".join(map(re.escape, PARSER_INPUTS.appliable)),
     conda:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:apply_command"),
         folder=subpath(input.parser, parent=True),
-        options=COMPARISONS.applying_options,
+        options=PARSER_INPUTS.applying_options,
     shell:
         "attree apply {input.sentences:q} --parser {params.folder:q} --encoder {input.encoder:q}"
         " --allow-overlap {params.options} --associations {output.associations:q}"

@@ -58,7 +58,7 @@ def trees_to_correct(
         if isinstance(tree, Rejected):
             say(str(tree))
             passed[FAILED] += 1
-        elif tree.half:
+        elif tree.partial:
             problem = "only some brackets of these trees are known"
             raise AttreeError("partly-known-trees", problem, file=tree.file, fix="give whole trees")
         elif tree.words in shown:

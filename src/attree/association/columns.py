@@ -1,6 +1,7 @@
 """Columns of associations: each holds all units of a source, or the mean of some.
 
-Units (columns of a source) are called heads: the default source is the encoder's heads.
+A source's units are the encoder's heads, or layers of states, or whatever else it has matrices of.
+Each is named as a head is, by layer and number.
 """
 
 from __future__ import annotations
@@ -91,13 +92,13 @@ class _Selection(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of associations: the matrices of some heads, or their mean.
+    """A column of associations: the matrices of some units, or their mean.
 
     ``dtype`` is the type of the stored values, a name of :data:`PRECISIONS`; ``source`` is the
-    source whose units the heads are.
+    source of the units.
     """
 
-    heads: tuple[Head, ...]
+    units: tuple[Head, ...]
     mean: bool
     dtype: str = PRECISIONS[0]
     source: str = HEADS
@@ -105,12 +106,12 @@ class Column:
     @property
     def matrices(self) -> int:
         """Number of matrices of each sentence."""
-        return 1 if self.mean else len(self.heads)
+        return 1 if self.mean else len(self.units)
 
 
 def mean_column(
-    heads: Sequence[Head], dtype: str = PRECISIONS[0], source: str = HEADS
+    units: Sequence[Head], dtype: str = PRECISIONS[0], source: str = HEADS
 ) -> tuple[str, Column]:
-    """Return the name and the description of the column with the mean of ``heads``."""
-    name = column_name(source, heads_key(heads))
-    return name, Column(tuple(sorted(set(heads))), mean=True, dtype=dtype, source=source)
+    """Return the name and the description of the column with the mean of ``units``."""
+    name = column_name(source, heads_key(units))
+    return name, Column(tuple(sorted(set(units))), mean=True, dtype=dtype, source=source)

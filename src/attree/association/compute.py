@@ -122,7 +122,7 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
         "too_long": len(long),
         "unknown_words": sum(sentence.n_unknown for sentence in pieces),
     }
-    matrices = {(column.source, unit) for column in task.columns.values() for unit in column.heads}
+    matrices = {(column.source, unit) for column in task.columns.values() for unit in column.units}
     groups = batches(
         [len(pieces[row].ids) for row in short],
         tokens_per_batch=task.settings.tokens_per_batch or encoder.tokens_per_batch,
@@ -158,12 +158,12 @@ def _values(
     values = {}
     for source in dict.fromkeys(column.source for column in columns.values()):
         of_source = {name: col for name, col in columns.items() if col.source == source}
-        units = sorted({unit for column in of_source.values() for unit in column.heads})
+        units = sorted({unit for column in of_source.values() for unit in column.units})
         matrices = load_source(source).matrices(encoder, batch, units)
         for name, column in of_source.items():
             chosen = matrices
-            if list(column.heads) != units:
-                chosen = matrices[:, [units.index(unit) for unit in column.heads]]
+            if list(column.units) != units:
+                chosen = matrices[:, [units.index(unit) for unit in column.units]]
             if column.mean:
                 chosen = chosen.mean(dim=1, keepdim=True)
             values[name] = flatten(chosen, n_words).astype(column.dtype, copy=False)

@@ -80,7 +80,7 @@ def load_source(name: str) -> AssociationSource:
     return source
 
 
-def spared(sources: Iterable[str]) -> tuple[str, ...]:
+def not_run_by(sources: Iterable[str]) -> tuple[str, ...]:
     """Return the packages that none of these sources runs, though other sources do."""
     return () if any(name.startswith(_TREES) for name in sources) else _PARSING
 

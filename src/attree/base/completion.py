@@ -36,7 +36,7 @@ def names(*registries: str, folders: str = "") -> Offer:
 def encoders(word: CompletionContext) -> list[str]:
     """Offer the encoder of the ready parsers, and those described in this folder."""
     described: Path = load("attree.encoder.source:DESCRIPTIONS")
-    usual = load("attree.ready:usual_encoder")()
+    usual = load("attree.ready:default_encoder")()
     offered = [usual, *sorted(path.stem for path in described.glob("*.json"))]
     return [name for name in offered if name.startswith(word.incomplete)]
 

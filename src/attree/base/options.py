@@ -109,7 +109,7 @@ def _number(kind: Callable[[str], Any], word: str) -> list[Any]:
 
 
 #: Converters of lists: of words, whole numbers and numbers; of paths, with patterns expanded; of
-#: treebanks, each a file, a pattern or a folder (:mod:`attree.treebank.given`).
+#: treebanks, each a file, a pattern or a folder (:mod:`attree.treebank.as_table`).
 words = _list(lambda word: [word])
 numbers = _list(partial(_number, int))
 decimals = _list(partial(_number, float))

@@ -40,7 +40,7 @@ NEUTRAL = {
     "attree.plan.paths": "says where results lie",
     "attree.base.provenance": "writes down what a result was made from",
     "attree.base.terminal": "says something to people",
-    "attree.treebank.given": "reads treebank files that people give in place of tables",
+    "attree.treebank.as_table": "reads treebank files that people give in place of tables",
 }
 
 
@@ -50,7 +50,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
-def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
+def closure(*entries: str, not_run: Collection[str] = ()) -> tuple[str, ...]:
     """Return the modules that decide what the entries do, sorted.
 
     These are imports at the top of a module and inside its functions, the packages around a
@@ -62,22 +62,22 @@ def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
         entries: ``attree.association.ranking``, or ``attree.cli.decode:decode_command``: of that
             module only the statements outside definitions, that function or class, and those that
             it uses. So two commands in one file each have their own closure.
-        without: packages or modules that these entries never run, although a module that they
+        not_run: packages or modules that these entries never run, although a module that they
             share with others imports them.
 
     Raises:
         ModuleNotFoundError: an entry does not exist, so that a moved entry is noticed.
     """
-    return tuple(sorted({name.partition(":")[0] for name in _hash_reached(entries, without)}))
+    return tuple(sorted({name.partition(":")[0] for name in _hash_reached(entries, not_run)}))
 
 
 @functools.cache
-def code_hash(*entries: str, without: tuple[str, ...] = ()) -> str:
+def code_hash(*entries: str, not_run: tuple[str, ...] = ()) -> str:
     """Hash the syntax trees, docstrings left out, of a closure (see :func:`closure`).
 
     A changed comment or docstring changes nothing; a changed statement does.
     """
-    return digest(sorted(_hash_reached(entries, without).items()))
+    return digest(sorted(_hash_reached(entries, not_run).items()))
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -118,7 +118,7 @@ class _Part:
     names: set[str]
 
 
-def _hash_reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]:
+def _hash_reached(entries: Iterable[str], not_run: Collection[str]) -> dict[str, str]:
     """Return entry or module → hash of its syntax, for everything in a closure."""
     hashes: dict[str, str] = {}
     waiting: set[str] = set()
@@ -135,7 +135,7 @@ def _hash_reached(entries: Iterable[str], without: Collection[str]) -> dict[str,
         waiting.add(module.rpartition(".")[0] if name else module)
         if name:
             add(entry, _slice(_parts(module), name))
-    excluded = tuple(f"{package}." for package in without)
+    excluded = tuple(f"{package}." for package in not_run)
     while waiting:
         for module in _packages_of(waiting.pop()):
             counts = module not in NEUTRAL and not f"{module}.".startswith(excluded)

@@ -37,17 +37,17 @@ SENTENCES_SCHEMA = schema_of(
     sentence=INT, file=TEXT, line=INT, words=TEXTS, tags=TEXTS, starts=INTS, ends=INTS, labels=TEXTS
 )
 
-#: The column that tells which trees of a table are half known. Labels of such trees may be
+#: The column that tells which trees of a table are partly bracketed. Labels of such trees may be
 #: :data:`attree.trees.constraints.MARKS`.
-HALF = pa.field("half", pa.bool_(), nullable=False)
+PARTIAL = pa.field("half", pa.bool_(), nullable=False)
 #: The column beside it: the head of each word, from 0, -1 for a root; empty if heads are not known.
 HEADS = pa.field("heads", INTS, nullable=False)
-HALF_KNOWN = SENTENCES_SCHEMA.append(HALF).append(HEADS)
+PARTLY_BRACKETED = SENTENCES_SCHEMA.append(PARTIAL).append(HEADS)
 
 
-def half_known(table: pa.Table) -> pa.Table:
-    """Return a sentence table with the columns of a table of half-known trees."""
-    for column, value in ((HALF, False), (HEADS, [])):
+def partly_bracketed(table: pa.Table) -> pa.Table:
+    """Return a sentence table with the columns of a table of partly bracketed trees."""
+    for column, value in ((PARTIAL, False), (HEADS, [])):
         if column.name not in table.schema.names:
             table = table.append_column(column, pa.array([value] * len(table), column.type))
     return table
@@ -110,7 +110,7 @@ SCORES_SCHEMA = schema_of(
 #: Names of tables in messages, and their schemas.
 _KINDS = {
     "sentence table": (SENTENCES_SCHEMA,),
-    "table of half-known trees": (HALF_KNOWN,),
+    "table of partly bracketed trees": (PARTLY_BRACKETED,),
     "table of rejected sentences": (REJECTED,),
     "table of parses": (PARSES_SCHEMA, LABELLED_PARSES, TAGGED_PARSES),
     "table of associations": (ASSOCIATIONS_SCHEMA,),
@@ -161,14 +161,15 @@ def read_table(
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Read a table that :func:`write_table` wrote; return it and its metadata.
 
-    For a schema of parses, labelled parses are accepted; for one of half-known trees, whole ones.
+    For a schema of parses, labelled parses are accepted; for one of partly bracketed trees, whole
+    ones.
 
     Raises:
         AttreeError: it is absent, cut short, not Parquet, has other columns than ``schema``, or
             lacks a value.
     """
     path = Path(path)
-    expected = SENTENCES_SCHEMA if schema is HALF_KNOWN else schema
+    expected = SENTENCES_SCHEMA if schema is PARTLY_BRACKETED else schema
     what = _kind(expected) or "table" if path.suffix == ".parquet" or path.exists() else "file"
     check_regular(path, what=what)
     try:
@@ -182,7 +183,7 @@ def read_table(
         raise AttreeError("unreadable-table", problem, file=path, fix=_AGAIN) from None
     if schema is PARSES_SCHEMA and LABELS.name in table.schema.names:
         schema = TAGGED_PARSES if TAGS.name in table.schema.names else LABELLED_PARSES
-    if schema is HALF_KNOWN and HALF.name not in table.schema.names:
+    if schema is PARTLY_BRACKETED and PARTIAL.name not in table.schema.names:
         schema = SENTENCES_SCHEMA
     if schema is not None and table.schema.names != schema.names:
         raise AttreeError("other-table", _explain(table.schema, expected or schema), file=path)

@@ -218,7 +218,7 @@ def _settings(request: BulkRequest) -> Mapping[str, Any]:
         **request.setup.settings.describe(),
         "shard_lines": request.run.shard_lines,
         "limit": request.run.limit,
-        "code": code_hash(CODE, without=() if trained else (TRAINED,)),
+        "code": code_hash(CODE, not_run=() if trained else (TRAINED,)),
     }
 
 

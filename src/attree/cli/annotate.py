@@ -19,7 +19,7 @@ from attree.base.options import TextOptions, between
 from attree.base.terminal import say
 from attree.base.text import safe
 from attree.choosing import RANDOM, WAYS
-from attree.ready import usual_parser
+from attree.ready import default_parser
 
 if TYPE_CHECKING:
     from attree.choosing.ranking import SentenceMeasures
@@ -80,7 +80,7 @@ def annotate_command(
             raise AttreeError("no-output", problem, fix="add --output FOLDER")
         output = Path(f"{text[0].name.partition('.')[0] or 'treebank'}-corrected")
     if parser is None:
-        parser = usual_parser(encoder=encoder, heads=heads)
+        parser = default_parser(encoder=encoder, heads=heads)
     source = find_parser(parser, Overrides(encoder, heads))
     request = AnnotationRequest(tuple(text), source, parser, how, max_words, every, device, labels)
     with opened(output) as folder, listen(port) as listening:
@@ -165,7 +165,7 @@ def choose_command(
         problem, fix = "sentences are written as .txt or .jsonl", "name such a file"
         raise AttreeError("unknown-format", problem, file=output, fix=fix)
     if by != RANDOM and parser is None:
-        parser = usual_parser()
+        parser = default_parser()
     if output is not None:
         check_apart([output], inputs)
         check_new([output], overwrite=overwrite)

@@ -45,7 +45,7 @@ def attention_command(
     from attree.association.compute import StageSettings
     from attree.encoder.source import find_encoder
     from attree.stages.attention import columns_for, compute_attention
-    from attree.treebank.given import as_table
+    from attree.treebank.as_table import as_table
 
     described = find_encoder(encoder)
     sets = []

@@ -52,20 +52,20 @@ def apply_command(
         parser: Parser: a folder that `attree train` wrote.
         associations: Also write here what the report draws: association matrices and how probable
             spans are (Parquet).
-        keep_known: Keep what the trees of SENTENCES say; half-known trees (.half) will do.
+        keep_known: Keep what the trees of SENTENCES say; partly bracketed trees (.half) will do.
     """
     from attree.encoder.load import load_encoder
     from attree.encoder.source import find_encoder, with_adapter
     from attree.stages.from_parser import write_parses
     from attree.training.parser import TrainedModel, load_parser
     from attree.training.recipes import WEIGHTS
-    from attree.treebank.given import as_table
+    from attree.treebank.as_table import as_table
 
     described = with_adapter(find_encoder(encoder), Path(parser) / WEIGHTS)
     loaded = load_encoder(described, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
-    with as_table(sentences, half=keep_known) as table:
+    with as_table(sentences, partial=keep_known) as table:
         write_parses(
             model,
             table,
@@ -89,8 +89,8 @@ def import_command(
 ) -> None:
     """Take another parser's trees as parses, sentence by sentence, by their words."""
     from attree.stages.from_others import write_imported
+    from attree.treebank.as_table import as_table
     from attree.treebank.formats import together
-    from attree.treebank.given import as_table
     from attree.treebank.sentence import SplitSettings
 
     settings = SplitSettings(format=format, encoding=encoding)
@@ -142,7 +142,7 @@ def speed_command(
     """
     from attree.base.errors import AttreeError
     from attree.stages.speed import write_speeds
-    from attree.treebank.given import as_table
+    from attree.treebank.as_table import as_table
 
     paths = dict(word.partition("=")[::2] for word in parser)
     if "" in paths.values() or len(paths) < len(parser):

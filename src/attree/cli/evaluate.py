@@ -107,7 +107,7 @@ def evaluate_command(
         raise AttreeError("nothing-to-evaluate", "it is not clear what to evaluate", fix=fix)
     from attree.apps.evaluate.training import FewShotPlan, evaluate_trained
     from attree.apps.evaluate.training import split as split_by
-    from attree.treebank.given import Treebank
+    from attree.treebank.as_table import Treebank
 
     if not all(re.fullmatch("0*[1-9][0-9]{0,8}", number) for number in trees):
         problem = f"--trees {','.join(trees)} is no list of numbers"

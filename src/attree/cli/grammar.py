@@ -39,7 +39,7 @@ def train(
     """
     from attree.base.process import use_threads
     from attree.rivals.grammar.learning import is_text, learn
-    from attree.treebank.given import as_tables
+    from attree.treebank.as_table import as_tables
 
     use_threads(threads)
     texts = [path for path in sentences if is_text(path)]
@@ -65,7 +65,7 @@ def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesO
     from attree.parsers.parser import Parser
     from attree.rivals.grammar.folder import read_grammar
     from attree.rivals.grammar.parser import GrammarModel
-    from attree.treebank.given import as_table
+    from attree.treebank.as_table import as_table
     from attree.trees.parses import Parses, write_parsed
 
     learnt, vocabulary, card = read_grammar(grammar)

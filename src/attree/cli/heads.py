@@ -60,7 +60,7 @@ def heads_command(
     from attree.association.ranking import rank_heads
     from attree.base.errors import AttreeError
     from attree.decoding import Recipe
-    from attree.treebank.given import as_table
+    from attree.treebank.as_table import as_table
 
     check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")
     if not re.fullmatch("all|[1-9][0-9]{0,8}", trees):

@@ -16,7 +16,7 @@ from attree.base.terminal import in_json, say, unread
 from attree.base.text import safe
 from attree.bulk.options import Place, RowSettings, RunSettings
 from attree.parsers.find import Overrides
-from attree.ready import usual_parser
+from attree.ready import default_parser
 
 #: Standard input, as an input's name.
 STANDARD_INPUT = Path("-")
@@ -63,8 +63,8 @@ def parse_command(
     Exit status: 0 all lines have their rows, 1 an error or failed shards, 130 after Ctrl-C.
 
     Args:
-        inputs: Files or folders: text, JSON Lines, Parquet, half-known trees (.half); - reads text
-            from standard input.
+        inputs: Files or folders: text, JSON Lines, Parquet, partly bracketed trees (.half); - reads
+            text from standard input.
         output: Where to write: a folder for the trees; an interrupted run continues there.
     """
     from attree.base.errors import AttreeError
@@ -79,7 +79,7 @@ def parse_command(
 
     check_name(rows.too_long, POLICIES, f"unknown policy {rows.too_long!r}")
     if parser is None:
-        parser = usual_parser(encoder=overrides.encoder, heads=overrides.heads)
+        parser = default_parser(encoder=overrides.encoder, heads=overrides.heads)
     source = find_parser(parser, overrides)
     if rows.output.marginals and (not source.has_distribution or output is None):
         fix = "use a tree CRF of `attree train`, such as tree-crf-full"

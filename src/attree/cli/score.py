@@ -56,7 +56,7 @@ def score_command(
         parser_name: The parser's name in tables.
     """
     from attree.evaluation.summary import score_parses
-    from attree.treebank.given import as_table
+    from attree.treebank.as_table import as_table
 
     names: dict[str, Any] = {"encoder": encoder_name, "parser": parser_name}
     with as_table(sentences) as gold:
@@ -84,7 +84,7 @@ def baselines_command(
         seeds: Seeds of each kind of random trees.
     """
     from attree.evaluation.baselines import write_baselines
-    from attree.treebank.given import as_table
+    from attree.treebank.as_table import as_table
 
     with as_table(sentences) as gold:
         write_baselines(gold, output, seeds=seeds, **counting.settings())

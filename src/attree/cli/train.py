@@ -69,12 +69,12 @@ def train_command(
         half_precision: Keep weights in 16 bits each.
     """
     from attree.base.progress import progress
-    from attree.base.schemas import HALF_KNOWN, read_table
+    from attree.base.schemas import PARTLY_BRACKETED, read_table
     from attree.base.terminal import say
     from attree.stages import train as session
-    from attree.training.gold import usual
+    from attree.training.gold import default_recipe
     from attree.training.recipes import WITHOUT_LABELS, adapted, recipe
-    from attree.treebank.given import as_tables, check_files, is_table
+    from attree.treebank.as_table import as_tables, check_files, is_table
     from attree.treebank.language_file import settings_of
 
     # checked before reading, although the trees may choose another parser
@@ -100,7 +100,7 @@ def train_command(
     settings = None  # no reader is imported for tables: stages of the workflow depend on none
     if not all(map(is_table, files)):
         settings = settings_of(**{"punctuation": "keep", **how_read})
-    tables = as_tables(files, half=trained, settings=settings)
+    tables = as_tables(files, partial=trained, settings=settings)
     request = session.TrainingRequest(
         sentences[0],
         encoder,
@@ -115,14 +115,16 @@ def train_command(
         half_precision=half_precision,
         source=", ".join(map(str, trained)),
         language=language,
-        own_rate=changes.learning_rate is not None,
+        rate_given=changes.learning_rate is not None,
     )
     with tables as paths:
         (first, *also), others = paths[: len(sentences)], paths[len(sentences) :]
         more, evaluated = others[: len(structure or ())], others[len(structure or ()) :]
         request = replace(request, sentences=first, also=also, structure=more, evaluated=evaluated)
         if parser is None:
-            best = usual(read_table(path, schema=HALF_KNOWN)[0] for path in (first, *also))
+            best = default_recipe(
+                read_table(path, schema=PARTLY_BRACKETED)[0] for path in (first, *also)
+            )
             say(f"attree: training {best}; --parser chooses another")
             request = replace(request, recipe=adapted(recipe(best), **changes.given()))
         result = session.train_parser(request, output, progress=progress)

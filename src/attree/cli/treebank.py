@@ -181,8 +181,8 @@ def convert_command(
     Functions stay in labels unless --functions cut.
 
     Formats: ptb (.mrg), spmrl (.ptb), stanza (.conllu, trees in comments), export (.export),
-    discbracket (.discbracket), tigerxml (.xml), half (.half, half-known trees: of dependency trees
-    the subtrees that are phrases), parquet (a sentence table).
+    discbracket (.discbracket), tigerxml (.xml), half (.half, partly bracketed trees: of
+    dependency trees the subtrees that are phrases), parquet (a sentence table).
 
     Example: attree treebank convert tiger.xml --output tiger.mrg
 

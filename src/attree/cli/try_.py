@@ -15,7 +15,7 @@ from attree.base.errors import AttreeError
 from attree.base.options import between
 from attree.base.terminal import in_json, say, unread
 from attree.base.text import safe
-from attree.ready import usual_parser
+from attree.ready import default_parser
 
 if TYPE_CHECKING:
     from attree.parsers.parser import Candidate, Parser
@@ -59,7 +59,7 @@ def try_command(
         sentence: A sentence or several; - reads lines; without one you are asked.
         compare: Several parsers, one below the other: upoa,upio,my-parser.
         best: Number of trees of the sentence, the best first.
-        constraints: Half-known trees (.half): parse their sentences, keep what is known.
+        constraints: Partly bracketed trees (.half): parse their sentences, keep what is known.
         brackets: Brackets on one line.
     """
     from attree.base.compiled import interpreting_small
@@ -68,14 +68,14 @@ def try_command(
     from attree.raw_text.words import ANY, WHITESPACE, settle
 
     check_new([svg], overwrite=overwrite)
-    names = compare or [usual_parser(encoder=encoder) if parser is None else parser]
+    names = compare or [default_parser(encoder=encoder) if parser is None else parser]
     by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
     if sentence not in (None, "-") and not by_spaces:
         splitter_for(names[0], language).expect(str(sentence))
     parsers = {name: Parser.load(name, encoder=encoder, language=language) for name in names}
     form = "brackets" if brackets else "json" if as_json else "tree"
     if constraints:
-        sentences = _half_known(constraints, sentence)
+        sentences = _partly_bracketed(constraints, sentence)
     else:
         sentences = _sentences(sentence, parsers[names[0]], by_spaces)
     for number, (words, constraint) in enumerate(sentences):
@@ -111,8 +111,10 @@ def _show(
         _warn(trees[0].tree, model)
 
 
-def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
-    """Yield the words and constraints of half-known trees; say which cannot be read."""
+def _partly_bracketed(
+    path: Path, sentence: str | None
+) -> Iterator[tuple[list[str], Constraints | None]]:
+    """Yield the words and constraints of partly bracketed trees; say which cannot be read."""
     from attree.treebank.half import constraints_of
     from attree.treebank.pairing import read_whole
     from attree.treebank.sentence import SplitSettings
@@ -120,7 +122,7 @@ def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], C
     if sentence is not None:
         problem = "--constraints has its own sentences"
         raise AttreeError("two-inputs", problem, fix="leave SENTENCE out")
-    for tree in read_whole([path], SplitSettings(), say, half=True):
+    for tree in read_whole([path], SplitSettings(), say, partial=True):
         yield list(tree.words), constraints_of(tree)
 
 

@@ -29,9 +29,9 @@ from attree.evaluation.significance import (
     interval,
     paired_bootstraps,
 )
+from attree.treebank.as_table import Treebank, is_table
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.formats import resolve, together
-from attree.treebank.given import Treebank, is_table
 from attree.treebank.labels import UNIVERSAL, tables
 from attree.treebank.pairing import as_parses, paired
 from attree.treebank.sentence import Sentence, SplitSettings
@@ -78,7 +78,7 @@ class Gold:
         Dependency trees are read with the heads of words, which phrases are compared with.
 
         Raises:
-            AttreeError: see :meth:`attree.treebank.given.Treebank.read_all`; or only some of the
+            AttreeError: see :meth:`attree.treebank.as_table.Treebank.read_all`; or only some of the
                 files are dependency trees.
         """
         groups = [files for path in paths for files in together(path, settings.format)]
@@ -88,12 +88,12 @@ class Gold:
             raise AttreeError("mixed-trees", problem, file=paths[0], fix="score them apart")
         if True in derived:
             settings = replace(settings, dependencies="half")
-        treebank = Treebank.read_all(paths, settings, half=True in derived)
+        treebank = Treebank.read_all(paths, settings, partial=True in derived)
         gold = cls.of_table(treebank.table, treebank.punctuation, treebank.refused)
         if treebank.punctuation == "keep" or any(map(is_table, paths)):
             return gold
         kept = replace(settings, punctuation="keep")
-        whole = Treebank.read_all(paths, kept, half=True in derived)
+        whole = Treebank.read_all(paths, kept, partial=True in derived)
         return replace(gold, whole=whole.table["words"].to_pylist())
 
     @classmethod

@@ -11,8 +11,8 @@ import pyarrow as pa
 from attree.base.files import write_json
 from attree.base.provenance import provenance
 from attree.base.schemas import (
-    HALF_KNOWN,
     PARSES_SCHEMA,
+    PARTLY_BRACKETED,
     SCORES_SCHEMA,
     read_table,
     write_table,
@@ -81,7 +81,7 @@ def protocol(
 
 def read_gold(path: Path) -> tuple[Parses, dict[str, Any]]:
     """Read the gold trees of a sentence table, and its metadata."""
-    table, metadata = read_table(path, schema=HALF_KNOWN)
+    table, metadata = read_table(path, schema=PARTLY_BRACKETED)
     return Parses.gold(table), metadata
 
 

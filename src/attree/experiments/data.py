@@ -20,7 +20,7 @@ from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
 from attree.parsers.parser import Parser
-from attree.plan.rows import APART, CODE, SPARES, ExperimentRow, Set
+from attree.plan.rows import APART, CODE, NOT_RUN, ExperimentRow, Set
 from attree.ready import folder_of_start
 from attree.training.parser import load_parser
 from attree.training.recipes import WEIGHTS
@@ -154,7 +154,7 @@ def first_weights(row: ExperimentRow) -> dict[str, str]:
 
 def code(kind: str) -> str:
     """Return a hash of the code that rows of a kind run."""
-    return code_hash(*CODE[kind], without=SPARES[kind])
+    return code_hash(*CODE[kind], not_run=NOT_RUN[kind])
 
 
 def content(trees: str, manifest: Path | None) -> str:

@@ -33,7 +33,7 @@ from attree.training.fit import build_scorer, choose, choose_threshold, grid, pl
 from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel, TrainedParser, load_parser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
-from attree.training.recipes import MANY, TrainingPlan, adapted, continued, recipe
+from attree.training.recipes import MANY_TREES, TrainingPlan, adapted, continued, recipe
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees
 
@@ -166,7 +166,7 @@ def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
     settings = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
     if folder_of_start(settings.get("start")):
         del settings["start"]
-        few = row.trees if isinstance(row.trees, int) else MANY
+        few = row.trees if isinstance(row.trees, int) else MANY_TREES
         base = continued(base, few, rate_given="learning_rate" in row.settings)
     return TrainingPlan(base, layers, size=row.size, seed=row.seed, **settings)
 

@@ -27,7 +27,7 @@ from attree.base.status import OK, TOO_LONG
 from attree.base.text import encodable
 from attree.parsers.find import Overrides, ParserSource, find_parser, language_of
 from attree.raw_text.words import Splitter, splitter_beside
-from attree.ready import usual_parser
+from attree.ready import default_parser
 from attree.rivals.grammar import is_grammar
 from attree.rivals.grammar.source import GrammarFolder
 from attree.trees.constraints import Constraints, paired
@@ -220,7 +220,7 @@ class Parser:
             AttreeError: the parser or language does not exist, the parser needs another encoder,
                 or it cannot be loaded.
         """
-        parser = str(usual_parser(encoder=encoder, heads=heads) if parser is None else parser)
+        parser = str(default_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
         splitter = splitter_for(parser, language)
         grammar = is_grammar(parser) and chosen == Overrides()

@@ -16,7 +16,7 @@ from attree.base.registry import check_name
 from attree.plan import paths
 from attree.plan.paths import path_of
 from attree.plan.plan import Plan, as_options, files_of_start, folders_of
-from attree.plan.rows import APART, SPARES, TUNED, Experiment, ExperimentRow, Placed, Set
+from attree.plan.rows import APART, NOT_RUN, TUNED, Experiment, ExperimentRow, PlacedRow, Set
 from attree.training import STEPS
 
 #: Keys of a parser that averages heads.
@@ -50,7 +50,7 @@ class _Expander:
 
     def experiment(self, name: str, spec: Mapping[str, Any]) -> Experiment:
         where = f"experiments.{name}"
-        rows: list[Placed] = []
+        rows: list[PlacedRow] = []
         for position, run in enumerate(spec["runs"]):
             for language in run["languages"] or [""]:
                 sets = {key: _in_language(run[key], language) for key in ("train", "test")}
@@ -66,7 +66,7 @@ class _Expander:
         settings = {**spec, "axis": spec["columns"], "published": figures}
         return Experiment(name, tuple(rows), settings)
 
-    def _rows(self, run: Mapping[str, Any], axis: str, where: str) -> Iterable[Placed]:
+    def _rows(self, run: Mapping[str, Any], axis: str, where: str) -> Iterable[PlacedRow]:
         """Yield a row for each combination of the run's parsers, encoders, trees and so on."""
         sources = {slug: self._encoders(slug, where) for slug in run["encoders"]}
         lists = ("parsers", "encoders", "layers", "sizes", "trees", "max_words", "test")
@@ -96,7 +96,7 @@ class _Expander:
                 names = {"parser": parser, "encoder": slug, "layer": layer, "size": size}
                 label = run["label"].format(**names, trees=trees, test=test)
                 columns = map(str, run["across"]) if run["across"] else [column_of(row, axis)]
-                yield from (Placed(row, label, column) for column in columns)
+                yield from (PlacedRow(row, label, column) for column in columns)
 
     def _encoders(self, slug: str, where: str) -> tuple[str, ...]:
         """Return the encoders of a slug: itself, or one for each seed of its tuning."""
@@ -143,7 +143,7 @@ def _draws(run: Mapping[str, Any], trees: Any) -> range:
     return range({APART: 1, "all": run["seeds_of_all"]}.get(trees, run["draws"]))
 
 
-def _check_cells(rows: Sequence[Placed], where: str) -> None:
+def _check_cells(rows: Sequence[PlacedRow], where: str) -> None:
     seen = set()
     for placed in rows:
         cell = (placed.panel, placed.label, placed.column, placed.row.encoder, placed.row.seed)
@@ -253,9 +253,9 @@ class Experiments:
         """Return a hash of a job's rows: when it changes, the job runs again."""
         return digest([asdict(row) for row in self.by_name[wildcards.job].rows])
 
-    def spares(self, wildcards: Any) -> tuple[str, ...]:
+    def not_run(self, wildcards: Any) -> tuple[str, ...]:
         """Return the modules that a job imports but does not run."""
-        return SPARES[self.by_name[wildcards.job].kind]
+        return NOT_RUN[self.by_name[wildcards.job].kind]
 
     def layout(self, wildcards: Any) -> str:
         """Return a hash of the layout of an experiment's table."""

@@ -431,7 +431,7 @@ def _split_paths(template: str, rows: Iterable[TableRow]) -> list[str]:
     return [path_of(template, "/".join(pair)) for pair in split_keys(rows)]
 
 
-class Comparisons:
+class ParserInputs:
     """All comparisons of a configuration; its methods are the input functions of the rules.
 
     Args:

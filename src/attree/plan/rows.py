@@ -14,7 +14,7 @@ CODE = {
     "trained": ("attree.experiments.trained", "attree.experiments.data"),
 }
 #: Kind of row → modules that it imports but does not run.
-SPARES = {
+NOT_RUN = {
     "heads": ("attree.experiments.trained", "attree.stages.train", "attree.training.parser"),
     "trained": ("attree.experiments.heads", "attree.parsers.heads", "attree.association.ranking"),
 }
@@ -105,7 +105,7 @@ class ExperimentRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedRow:
     """A row and its place in a table.
 
     Attributes:
@@ -133,5 +133,5 @@ class Experiment:
     """
 
     name: str
-    rows: tuple[Placed, ...]
+    rows: tuple[PlacedRow, ...]
     settings: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Read corpora by shards: text, JSON Lines, Parquet or half-known trees, also compressed.
+"""Read corpora by shards: text, JSON Lines, Parquet or partly bracketed trees, also compressed.
 
 In every format, a shard's *payload* is bytes with a line for each input line: the line itself, or
 for Parquet the column's value as JSON. A shard can be read again from its offset. No pickles.

@@ -252,7 +252,7 @@ _NO_TEXT = {
     "trees in brackets": re.compile(
         r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?\s*\([^\s()]+\s+[^\s()]+\s*\)"
     ),
-    "half-known trees": re.compile(
+    "partly bracketed trees": re.compile(
         r"(#[^\n]*\n|\s*\n)*\(([?!=]|\s*\([A-Z?!=][^\s()a-z]*)\s[^\n]*\)[ \t]*\n"
     ),
 }
@@ -261,7 +261,7 @@ _FIX = (
     "`attree treebank FILE --output words.parquet` reads a treebank; give words.parquet, with "
     "--column words"
 )
-_FIXES = {"half-known trees": "let its name end in .half"}
+_FIXES = {"partly bracketed trees": "let its name end in .half"}
 
 
 def refuse_treebanks(files: Iterable[InputFile]) -> None:

@@ -13,7 +13,7 @@ DEFAULT, OF_NAMED = "universal", "upio-log"
 _HERE = Path(__file__).parent
 
 
-def usual_parser(*, encoder: str | None = None, heads: str | None = None) -> str:
+def default_parser(*, encoder: str | None = None, heads: str | None = None) -> str:
     """Return the default parser, given the encoder and the heads that are named, if any."""
     return DEFAULT if encoder is None and heads is None else OF_NAMED
 
@@ -36,7 +36,7 @@ def ready_parsers() -> list[str]:
     return [*TRAINED, *UNSUPERVISED]
 
 
-def usual_encoder() -> str:
+def default_encoder() -> str:
     """Return the name of the default encoder, which the ready parsers use."""
     encoder: str = ready_heads()["default"]
     return encoder

@@ -22,7 +22,7 @@ from attree.association.columns import (
 )
 from attree.association.compute import LOCAL, ShardTask, StageSettings, run_task
 from attree.association.shards import shard_metadata
-from attree.association.sources import HEADS, check_heads, spared, units
+from attree.association.sources import HEADS, check_heads, not_run_by, units
 from attree.base.errors import AttreeError
 from attree.base.files import lock, write_json
 from attree.base.progress import progress
@@ -130,7 +130,7 @@ def _tasks(
     settings: StageSettings,
 ) -> list[ShardTask]:
     common = {
-        "code": code_hash(*CODE, without=spared(column.source for column in columns.values())),
+        "code": code_hash(*CODE, not_run=not_run_by(column.source for column in columns.values())),
         "encoder": encoder.fingerprint,
         "dtype": encoder.dtype,
         "columns": {name: asdict(column) for name, column in columns.items()},

@@ -15,8 +15,8 @@ from attree.base.progress import progress
 from attree.base.registry import check_name
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
-    HALF,
-    HALF_KNOWN,
+    PARTIAL,
+    PARTLY_BRACKETED,
     WORDS_SHOWN,
     read_table,
 )
@@ -48,7 +48,7 @@ def write_parses(
 
     Args:
         model: the parser.
-        sentences: a SENTENCES table, or one of half-known trees.
+        sentences: a SENTENCES table, or one of partly bracketed trees.
         output: the PARSES table to write.
         associations: the ASSOCIATIONS table to write beside it, if any.
         too_long: ``right_branching``, ``skip`` or ``error``.
@@ -60,7 +60,7 @@ def write_parses(
     """
     check_name(too_long, POLICIES, f"unknown policy for too long sentences: {too_long}")
     trained = model.trained
-    table, metadata = read_table(sentences, schema=HALF_KNOWN)
+    table, metadata = read_table(sentences, schema=PARTLY_BRACKETED)
     words = table.column("words").to_pylist()
     constraints = list(_read_constraints(table)) if keep_known else []
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
@@ -102,9 +102,9 @@ def _read_constraints(table: pa.Table) -> Iterator[Constraints]:
     """
     for row in table.to_pylist():
         spans = zip(row["starts"], row["ends"], row["labels"], strict=True)
-        half = row.get(HALF.name, False)
+        partial = row.get(PARTIAL.name, False)
         try:
-            yield Constraints.of_tree(len(row["words"]), spans, half=half)
+            yield Constraints.of_tree(len(row["words"]), spans, partial=partial)
         except AttreeError as error:
             raise error.replace(file=row["file"], line=row["line"]) from None
 

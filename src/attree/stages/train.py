@@ -25,7 +25,7 @@ from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify,
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
-from attree.ready import DEFAULT, folder_of_start, usual_encoder
+from attree.ready import DEFAULT, default_encoder, folder_of_start
 from attree.rivals.self_training import fit_in_rounds
 from attree.training.adapting import train_adapter
 from attree.training.card import card, scored
@@ -70,7 +70,7 @@ class TrainingRequest:
         half_precision: whether weights are stored in 16 bits in place of 32.
         source: where the sentences are from, for the model card.
         language: name or code of the trees' language; by default found by table name or words.
-        own_rate: keep the learning rate: the user set it.
+        rate_given: keep the learning rate: the user set it.
     """
 
     sentences: Path
@@ -89,7 +89,7 @@ class TrainingRequest:
     half_precision: bool = False
     source: str = ""
     language: str | None = None
-    own_rate: bool = False
+    rate_given: bool = False
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
@@ -118,7 +118,7 @@ def train_parser(
     described = _encoder_of(request)
     encoder = load_encoder(described, device=request.device)
     start = request.fitting.start
-    request, first = _first(request, len(chosen.trees.gold), str(encoder.device))
+    request, first = _load_start(request, len(chosen.trees.gold), str(encoder.device))
     learned = None
     if request.recipe.rank:
         encoder, learned = _adapt(encoder, described, request, chosen, progress)
@@ -150,12 +150,12 @@ def _choose_start(request: TrainingRequest, chosen: Chosen) -> TrainingRequest:
     tables = _tables_to_score(request, chosen)
     to_score = [words for _, table in tables for words in table["words"].to_pylist()]
     if fitting.start is not None:
-        say_seen(fitting.start, to_score)
+        warn_of_overlap(fitting.start, to_score)
         return request
     fits = request.recipe.parts in [RECIPES[name].parts for name in (WITH_LABELS, WITHOUT_LABELS)]
     asked = request.encoder or request.layers or fitting.size or fitting.specials
     if fits and not asked and chosen.tuning is None:
-        start = usual_start(to_score)
+        start = default_start(to_score)
     return replace(request, fitting=replace(fitting, start=start))
 
 
@@ -166,26 +166,26 @@ def _tables_to_score(request: TrainingRequest, chosen: Chosen) -> list[tuple[str
     return [*held_out, *(("to be evaluated on", table) for table in evaluated)]
 
 
-def usual_start(scored: Sequence[Sequence[str]]) -> str:
+def default_start(scored: Sequence[Sequence[str]]) -> str:
     """Return the default start of training: the default parser.
 
     Args:
         scored: sentences that the new parser is scored on. If the default parser was trained on
             one of them, training starts from the encoder, and a message on stderr says so.
     """
-    if message := _describe_seen(DEFAULT, scored):
+    if message := _describe_overlap(DEFAULT, scored):
         say(f"attree: {message}: training starts from the encoder")
         return "encoder"
     return DEFAULT
 
 
-def say_seen(start: str, scored: Sequence[Sequence[str]]) -> None:
+def warn_of_overlap(start: str, scored: Sequence[Sequence[str]]) -> None:
     """Say on stderr how many of the scored sentences the starting parser was trained on."""
-    if message := _describe_seen(start, scored):
+    if message := _describe_overlap(start, scored):
         say(f"attree: {message}: their F1 is too high")
 
 
-def _describe_seen(start: str, scored: Sequence[Sequence[str]]) -> str:
+def _describe_overlap(start: str, scored: Sequence[Sequence[str]]) -> str:
     folder = folder_of_start(start) if scored else None
     seen = load_parser(folder).trained_on if folder else np.empty(0)
     shared = int(np.isin(fingerprints(scored), seen).sum())
@@ -206,7 +206,7 @@ def _encoder_of(request: TrainingRequest) -> ResolvedEncoder:
     """Find the encoder: of the parser to start from, else the one named, else the default one."""
     start = folder_of_start(request.fitting.start)
     if start is None:
-        return find_encoder(request.encoder or usual_encoder())
+        return find_encoder(request.encoder or default_encoder())
     named = None if request.encoder is None else str(request.encoder)
     return find_parser(str(start), Overrides(encoder=named, dtype=DTYPES[0])).encoder
 
@@ -244,7 +244,7 @@ def _scores(
         yield from Evaluation(gold, [Parser(model).parse_gold(gold, name)]).figures()
 
 
-def _first(
+def _load_start(
     request: TrainingRequest, n_trees: int, device: str
 ) -> tuple[TrainingRequest, TrainedParser | None]:
     """Load the parser that ``start`` names, if any, and change the request to go on from it."""
@@ -252,7 +252,7 @@ def _first(
     if folder is None:
         return request, None
     fitting = replace(request.fitting, start="encoder")
-    recipe = continued(request.recipe, n_trees, rate_given=request.own_rate)
+    recipe = continued(request.recipe, n_trees, rate_given=request.rate_given)
     request = replace(request, fitting=fitting, recipe=recipe)
     return request, load_parser(folder, device=device)
 

@@ -14,7 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import HALF, HALF_KNOWN, SENTENCES_SCHEMA, half_known, read_table
+from attree.base.schemas import (
+    PARTIAL,
+    PARTLY_BRACKETED,
+    SENTENCES_SCHEMA,
+    partly_bracketed,
+    read_table,
+)
 from attree.base.terminal import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
@@ -60,9 +66,9 @@ def choose_trees(
 ) -> Chosen:
     """Draw training trees, then tuning trees, then held-out trees, none of them twice.
 
-    Half-known trees are used for training only. Sentences are numbered through ``path``, ``also``
-    and ``structure``, in this order. Messages on stderr tell how many sentences were left out, and
-    where fewer trees were found than asked for.
+    Partly bracketed trees are used for training only. Sentences are numbered through ``path``,
+    ``also`` and ``structure``, in this order. Messages on stderr tell how many sentences were left
+    out, and where fewer trees were found than asked for.
 
     Args:
         path: a sentence table.
@@ -88,8 +94,8 @@ def choose_trees(
             f"attree: {len(left_out):,} of {len(words):,} sentences are among those to be "
             "evaluated on: left out (--allow-overlap keeps them)"
         )
-    half = table[HALF.name].to_numpy() if HALF.name in table.schema.names else []
-    unfit = {*np.flatnonzero(half).tolist(), *left_out}  # F1 needs whole trees
+    partial = table[PARTIAL.name].to_numpy() if PARTIAL.name in table.schema.names else []
+    unfit = {*np.flatnonzero(partial).tolist(), *left_out}  # F1 needs whole trees
     shares = choice.shares_of(len(ends) - 1)
     drawn = _training_rows(table, choice, ends, left_out)
     rows = list(itertools.chain.from_iterable(drawn))
@@ -134,11 +140,11 @@ def _read_rows(table: pa.Table, rows: Sequence[int], choice: Choice, unlabelled:
 
 def _join_tables(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any], NDArray[Any]]:
     """Return the joined tables, the first one's metadata, and the row bounds, (tables + 1,)."""
-    table, metadata = read_table(path, schema=HALF_KNOWN)
+    table, metadata = read_table(path, schema=PARTLY_BRACKETED)
     if not also:
         return table, metadata, np.array([0, len(table)])
-    tables = [table, *(read_table(part, schema=HALF_KNOWN)[0] for part in also)]
-    joined = pa.concat_tables(half_known(part) for part in tables)
+    tables = [table, *(read_table(part, schema=PARTLY_BRACKETED)[0] for part in also)]
+    joined = pa.concat_tables(partly_bracketed(part) for part in tables)
     numbers = pa.array(range(len(joined)), pa.int32())
     ends = np.cumsum([0, *map(len, tables)])
     return joined.set_column(0, SENTENCES_SCHEMA.field("sentence"), numbers), metadata, ends

@@ -33,7 +33,7 @@ from attree.training.parts import (
     NameReader,
     SpanScorer,
 )
-from attree.training.recipes import HEADLESS, MANY, TrainingPlan, for_trees
+from attree.training.recipes import HEADLESS, MANY_TREES, TrainingPlan, for_trees
 from attree.trees.sampling import fingerprints
 
 
@@ -97,8 +97,8 @@ def fit(
 
     Raises:
         AttreeError: see :func:`attree.training.objectives.train`; a layer that does not exist; a
-            first parser of other parts or sizes; a half-known tree for a parser that learns from
-            splits.
+            first parser of other parts or sizes; a partly bracketed tree for a parser that
+            learns from splits.
     """
     if plan.recipe.rank and not encoder.adapter:
         raise AttreeError(
@@ -129,7 +129,7 @@ def fit(
         learner.scorer.load_state_dict(learned.weights)
         report = learned.report
         report.checks += [] if check is None else [(report.best_step, check())]
-    if first is not None and len(trees.gold) < MANY:
+    if first is not None and len(trees.gold) < MANY_TREES:
         _average(learner.scorer, before)
     dependencies = parser.scorer.each().get("dependencies")
     if first is None and isinstance(dependencies, DependencyPart):
@@ -137,7 +137,7 @@ def fit(
     fit_aside(parser, learner, features, gold, progress=progress)
     earlier = [] if first is None else [first.trained_on]
     parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])
-    # a half-known tree is more than its brackets
+    # a partly bracketed tree is more than its brackets
     constraints = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
     data = [trees.words, [tree.brackets.tolist() for tree in trees.gold], constraints]
     parser.about = {
@@ -199,11 +199,12 @@ def start_parser(
 
     Arguments and errors are those of :func:`fit`.
     """
-    half = next((tree for tree in trees.gold if tree.known is not None), None)
-    if half is not None and not plan.recipe.has_distribution:
+    partial = next((tree for tree in trees.gold if tree.known is not None), None)
+    if partial is not None and not plan.recipe.has_distribution:
         raise AttreeError(
-            "half-known",
-            f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
+            "partly-bracketed",
+            f"tree {partial.name} is partly bracketed, and {plan.recipe.objective} needs whole "
+            "trees",
             fix="train a tree CRF, such as --parser tree-crf-full",
         )
     plan = _for_trees(encoder, plan, len(trees.gold))

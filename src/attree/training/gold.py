@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ROWS = 1000
 
 #: Targets of spans whose label is unknown: perhaps no phrase; a phrase with some label.
-UNSAID, SOME = -1, -2
+UNKNOWN_LABEL, SOME_LABEL = -1, -2
 
 #: Instead of a word's head: it is not known.
 NO_HEAD = -2
@@ -46,7 +46,7 @@ class GoldTree:
             tree; a span of two words has only one split, so there is nothing to learn.
         labels: start, end and label of each distinct span, of one word too; a unary chain is
             joined, ``S+VP``. Empty if no label is known.
-        known: for a half-known tree, what is known of it; ``splits`` are then empty, and
+        known: for a partly bracketed tree, what is known of it; ``splits`` are then empty, and
             ``brackets`` and ``labels`` are the known ones only.
         tags: of the words; empty if not known.
         heads: of the words in a dependency tree, -1 for a root, and the word itself for
@@ -63,23 +63,25 @@ class GoldTree:
     heads: tuple[int, ...] = ()
 
     def targets(self, code: Mapping[str, int]) -> tuple[dict[Span, int], int]:
-        """Return the training target of spans: a label's number, 0 for no phrase, or :data:`SOME`.
+        """Return the training target of spans.
+
+        That is a label's number, 0 for no phrase, or :data:`SOME_LABEL`.
 
         Args:
             code: label → number.
 
         Returns:
-            span → target, and the target of every other span: 0 or :data:`UNSAID`.
+            span → target, and the target of every other span: 0 or :data:`UNKNOWN_LABEL`.
         """
         targets: dict[Span, int] = {}
         if self.known is None and not self.labels:
-            targets |= {(index, index + 1): UNSAID for index in range(self.n_words)}
-            targets |= dict.fromkeys(map(tuple, self.brackets.tolist()), SOME)
+            targets |= {(index, index + 1): UNKNOWN_LABEL for index in range(self.n_words)}
+            targets |= dict.fromkeys(map(tuple, self.brackets.tolist()), SOME_LABEL)
         if self.known is not None:
             targets |= dict.fromkeys(self.known.forbidden, 0)
-            targets |= dict.fromkeys(self.known.chains(), SOME)
+            targets |= dict.fromkeys(self.known.chains(), SOME_LABEL)
         targets |= {(start, end): code[name] for start, end, name in self.labels}
-        return targets, 0 if self.known is None else UNSAID
+        return targets, 0 if self.known is None else UNKNOWN_LABEL
 
     def without_labels(self) -> GoldTree:
         """Return the tree with its structure alone, labels and tags unknown."""
@@ -131,10 +133,10 @@ def gold_tree(
     return GoldTree(name, n_words, table, splits[wide], _join_chains(pairs, labels))
 
 
-def half_known_tree(
+def partly_bracketed_tree(
     n_words: int, spans: Iterable[tuple[int, int]], labels: Sequence[str], *, name: str
 ) -> GoldTree:
-    """Build a half-known :class:`GoldTree`.
+    """Build a partly bracketed :class:`GoldTree`.
 
     Args:
         n_words: number of words.
@@ -212,7 +214,7 @@ def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -
     """
     import pyarrow as pa
 
-    from attree.base.schemas import HALF
+    from attree.base.schemas import PARTIAL
 
     check_name(factor, FACTORS, f"unknown factor {factor!r}")
     trees = GoldTrees([], [], [])
@@ -221,11 +223,11 @@ def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -
         for row in table.take(chunk).to_pylist():
             trees.sentence.append(row["sentence"])
             trees.words.append(row["words"])
-            trees.gold.append(_read_row(row, factor, half=row.get(HALF.name, False)))
+            trees.gold.append(_read_row(row, factor, partial=row.get(PARTIAL.name, False)))
     return trees
 
 
-def usual(tables: Iterable[pa.Table]) -> str:
+def default_recipe(tables: Iterable[pa.Table]) -> str:
     """Return the name of the best parser for the trees of some tables.
 
     It has labels if phrases have any, even if all are equal: spans that only binarisation makes
@@ -239,14 +241,14 @@ def usual(tables: Iterable[pa.Table]) -> str:
     return WITH_LABELS if names - {"", *MARKS} else WITHOUT_LABELS
 
 
-def _read_row(row: dict[str, Any], factor: str, *, half: bool) -> GoldTree:
+def _read_row(row: dict[str, Any], factor: str, *, partial: bool) -> GoldTree:
     from attree.base.schemas import HEADS
 
     name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
     n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
     labels = row["labels"] if any(row["labels"] or ()) else ()
-    if half:
-        tree = half_known_tree(n_words, spans, labels, name=name)
+    if partial:
+        tree = partly_bracketed_tree(n_words, spans, labels, name=name)
     else:
         tree = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
     # tags that are all dummies are no tags

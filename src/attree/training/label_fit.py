@@ -9,7 +9,7 @@ for a gold bracket, less for the spans that only binarisation makes, whose label
 is concave in the weights of a linear score, so a solver finds its maximum. That takes seconds,
 needs no learning rate, and leaves the structure as it is.
 
-Unknown labels of half-known trees are guessed, fitted, and guessed again from the fit: see
+Unknown labels of partly bracketed trees are guessed, fitted, and guessed again from the fit: see
 :class:`Guess`.
 
 Memory and work are bounded. Loss and gradient are summed over blocks of spans, so that the scores
@@ -30,7 +30,7 @@ from torch import Tensor
 from attree.base.process import give_memory_back
 from attree.base.progress import Progress, silent
 from attree.training.features import Features
-from attree.training.gold import SOME, GoldTree, gold_batch
+from attree.training.gold import SOME_LABEL, GoldTree, gold_batch
 from attree.training.inside import batch_inside_outside
 from attree.training.objectives import split_batch
 from attree.training.parser import TrainedParser
@@ -65,9 +65,9 @@ class LabelledSpans:
         states: (boundaries, width) float16, hidden states on the two sides of each boundary.
         begin, end: (spans,) int64, numbers of boundaries.
         kind: (spans,) int64, 0 for a span, 1 for a word, 2 for a whole sentence.
-        target: (spans,) int64, number of the label, :data:`UNSAID` or :data:`SOME`.
+        target: (spans,) int64, number of the label, :data:`UNKNOWN_LABEL` or :data:`SOME_LABEL`.
         weight: (spans,) float32, how much each span counts.
-        half: (spans,) bool, True for spans of half-known trees.
+        partial: (spans,) bool, True for spans of partly bracketed trees.
         phrase: (spans,) float32, what dependencies add to every label but the empty one.
     """
 
@@ -77,7 +77,7 @@ class LabelledSpans:
     kind: Tensor
     target: Tensor
     weight: Tensor
-    half: Tensor
+    partial: Tensor
     phrase: Tensor
 
     @property
@@ -210,8 +210,8 @@ def _columns(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[
     kind = np.where(wide, np.where(whole, 2, 0), 1)
     # every whole sentence is a phrase, whether it is given or not
     weight = np.where(whole & (target < 0), 0.0, likely[starts, ends]).astype(np.float32)
-    half = np.full(len(target), tree.known is not None)
-    return starts, ends, kind, target, weight, half
+    partial = np.full(len(target), tree.known is not None)
+    return starts, ends, kind, target, weight, partial
 
 
 def fit_labels(
@@ -477,11 +477,11 @@ _MOST = 0.98
 
 
 class Guess:
-    """Guess labels for the spans of half-known trees that have none.
+    """Guess labels for the spans of partly bracketed trees that have none.
 
-    A half-known tree gives some of its phrases, and hardly ever says that a span is no phrase.
-    Training on the given spans alone would teach that every span is a phrase. So we estimate which
-    share of the phrases of each label is given::
+    A partly bracketed tree gives some of its phrases, and hardly ever says that a span is no
+    phrase. Training on the given spans alone would teach that every span is a phrase. So we
+    estimate which share of the phrases of each label is given::
 
         g(label) = given / expected,    expected: as many as whole trees have, in as many spans
 
@@ -500,9 +500,13 @@ class Guess:
         given, whole = torch.zeros(2, n_labels), torch.zeros(2, n_labels)
         mass = torch.zeros(2)
         for spans in blocks:
-            given += _count_labels(spans, (spans.target > 0) & spans.half, spans.target, n_labels)
-            whole += _count_labels(spans, (spans.target >= 0) & ~spans.half, spans.target, n_labels)
-            mass += _count_labels(spans, spans.half, torch.zeros_like(spans.target), 1)[:, 0]
+            given += _count_labels(
+                spans, (spans.target > 0) & spans.partial, spans.target, n_labels
+            )
+            whole += _count_labels(
+                spans, (spans.target >= 0) & ~spans.partial, spans.target, n_labels
+            )
+            mass += _count_labels(spans, spans.partial, torch.zeros_like(spans.target), 1)[:, 0]
         rates = torch.where(whole[:, 1:].sum(1, keepdim=True) > 0, whole, given / _HALF)
         rates[:, 0] = torch.where(whole[:, 0] > 0, whole[:, 0], mass - rates[:, 1:].sum(1))
         self.rates = rates.clamp(min=1e-3) / rates.clamp(min=1e-3).sum(1, keepdim=True)
@@ -519,7 +523,7 @@ class Guess:
         rows = spans.unknown
         word = (spans.kind == 1).long()[rows]
         chances = self.rates[word] if logits is None else logits[rows].softmax(-1)
-        labelled = spans.target[rows] == SOME
+        labelled = spans.target[rows] == SOME_LABEL
         guessed = torch.where(labelled[:, None], chances, chances * (1.0 - self.shares)[word])
         guessed[labelled, 0] = 0.0
         return (guessed / guessed.sum(1, keepdim=True).clamp(min=1e-30)).half()

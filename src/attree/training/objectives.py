@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 
 from attree.base.errors import AttreeError
-from attree.training.gold import NO_HEAD, SOME, UNSAID, GoldBatch, GoldTrees, gold_batch
+from attree.training.gold import (
+    NO_HEAD,
+    SOME_LABEL,
+    UNKNOWN_LABEL,
+    GoldBatch,
+    GoldTrees,
+    gold_batch,
+)
 from attree.training.inside import log_partition
 from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import TrainingPlan
@@ -59,8 +66,8 @@ def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Te
 def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``log Z − log Z(trees compatible with gold)``, a tree's score the sum of its ``s_span``.
 
-    Every binary tree that crosses no gold bracket is compatible; for a half-known tree, those of
-    them with the fewest forbidden spans.
+    Every binary tree that crosses no gold bracket is compatible; for a partly bracketed tree,
+    those of them with the fewest forbidden spans.
 
     Raises:
         AttreeError: a tree has crossing brackets, so no binary tree is compatible with it.
@@ -105,11 +112,11 @@ def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float)
 def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket.
 
-    Unknown labels of half-known trees are summed over too.
+    Unknown labels of partly bracketed trees are summed over too.
     """
     assert scores.labels is not None
     code = {name: number for number, name in enumerate(scores.label_names)}
-    # the label number of every span, SOME or UNSAID
+    # the label number of every span, SOME_LABEL or UNKNOWN_LABEL
     labels = torch.zeros(scores.span.shape, dtype=torch.int64)
     for table, tree in zip(labels, gold.trees, strict=True):
         label_of, other = tree.targets(code)
@@ -121,7 +128,9 @@ def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: f
     terms = chances.gather(-1, labels.clamp(min=0)[..., None])[..., 0].double()
     if (labels < 0).any():
         labelled = chances[..., 1:].logsumexp(-1).double()
-        terms = torch.where(labels == SOME, labelled, terms.masked_fill(labels == UNSAID, 0.0))
+        terms = torch.where(
+            labels == SOME_LABEL, labelled, terms.masked_fill(labels == UNKNOWN_LABEL, 0.0)
+        )
     word = torch.arange(terms.shape[1] - 1, device=terms.device)
     words = (terms[:, word, word + 1] * (word < scores.n_words[:, None])).sum(1)
     free = log_partition(scores.span, scores.n_words)

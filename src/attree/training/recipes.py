@@ -251,16 +251,16 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
 
 #: Parsers of so many trees, or that start from another, are overconfident: their labels need at
 #: least this threshold.
-SURER, MANY = 0.25, 40
+LEAST_THRESHOLD, MANY_TREES = 0.25, 40
 
 
 #: How much less a span with two heads is a phrase, in nats, in a parser that knows dependencies.
 HEADLESS = 6.0
 
 
-def surer(base: FewShotRecipe) -> FewShotRecipe:
-    """Return ``base`` with a threshold of labels, if it has one, of at least `SURER`."""
-    return replace(base, threshold=max(base.threshold, SURER)) if base.threshold else base
+def with_least_threshold(base: FewShotRecipe) -> FewShotRecipe:
+    """Return ``base`` with a threshold of labels, if it has one, of at least `LEAST_THRESHOLD`."""
+    return replace(base, threshold=max(base.threshold, LEAST_THRESHOLD)) if base.threshold else base
 
 
 #: Adam's learning rate for training that starts from another parser, low since good weights are
@@ -272,28 +272,32 @@ def continued(base: FewShotRecipe, n_trees: int, *, rate_given: bool) -> FewShot
     """Return a recipe changed for training that starts from another parser.
 
     Few trees train labels together with the structure, as the parser to start from did; from
-    `MANY` trees on, labels that are fitted to a trained structure are better.
+    `MANY_TREES` trees on, labels that are fitted to a trained structure are better.
 
     Args:
         base: recipe for training from the encoder.
         n_trees: number of trees to train on.
         rate_given: whether its learning rate was asked for, and stays.
     """
-    if "labels" in base.parts and base.objective == "tree_crf" and n_trees < MANY:
+    if "labels" in base.parts and base.objective == "tree_crf" and n_trees < MANY_TREES:
         base = replace(
             base,
             objective=_JOINT.objective,
             threshold=_JOINT.threshold,
             unlabelled=_JOINT.unlabelled,
         )
-    return replace(surer(base), learning_rate=base.learning_rate if rate_given else _CONTINUED_RATE)
+    return replace(
+        with_least_threshold(base),
+        learning_rate=base.learning_rate if rate_given else _CONTINUED_RATE,
+    )
 
 
 def for_trees(base: FewShotRecipe, n_trees: int, n_layers: int) -> FewShotRecipe:
     """Return ``base`` with the label layers and the threshold for a number of trees to train on.
 
-    Labels are read from the layer a third of the way up. `MANY` trees are enough for labels that
-    read the middle one too, and make a parser surer. A recipe without labels stays as it is.
+    Labels are read from the layer a third of the way up. `MANY_TREES` trees are enough for labels
+    that read the middle one too, and make a parser more confident. A recipe without labels stays as
+    it is.
 
     Args:
         base: the recipe; label layers that it names stay.
@@ -302,11 +306,11 @@ def for_trees(base: FewShotRecipe, n_trees: int, n_layers: int) -> FewShotRecipe
     """
     if "labels" not in base.parts:
         return base
-    many = n_trees >= MANY
+    many = n_trees >= MANY_TREES
     if not base.label_layers and not base.wide:
         layers = {n_layers // 3, n_layers // 2} if many else {n_layers // 3}
         base = replace(base, label_layers=tuple(sorted(layers)))
-    return surer(base) if many else base
+    return with_least_threshold(base) if many else base
 
 
 #: Files of a trained parser's folder; the card alone does not make a parser.

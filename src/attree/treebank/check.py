@@ -61,7 +61,7 @@ class Inspector:
     longest: Sentence | None = None
     one_word: int = 0
     repeated: int = 0
-    half: int = 0
+    partial: int = 0
     _seen: set[int] = field(default_factory=set)
 
     def watch(self, items: Iterable[Sentence | Rejected]) -> Iterator[Sentence | Rejected]:
@@ -78,7 +78,7 @@ class Inspector:
         self.tags.update(item.tags)
         self.words.update(item.words)
         self.one_word += len(item.words) == 1
-        self.half += item.half
+        self.partial += item.partial
         if self.longest is None or len(item.words) > len(self.longest.words):
             self.longest = item
         key = hash(item.words)
@@ -290,8 +290,8 @@ def _contents(seen: Inspector) -> Iterator[tuple[str, str]]:
     yield "longest", f"{len(longest.words):,} words, {longest.file}:{longest.line}"
     yield "one word", f"{seen.one_word:,} sentences"
     yield "repeated", f"{seen.repeated:,} sentences"
-    if seen.half:
-        yield "half-known", f"{seen.half:,} trees; {_MARKS}"
+    if seen.partial:
+        yield "partly bracketed", f"{seen.partial:,} trees; {_MARKS}"
     for name, counter in (("labels", seen.labels), ("tags", seen.tags)):
         shown = [f"{key or '(none)'}\xa0{count:,}" for key, count in counter.most_common(_SHOWN)]
         more = [f"… {len(counter) - _SHOWN:,}\xa0more"] if len(counter) > _SHOWN else []

@@ -94,7 +94,7 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
     if new[-1] == 0:
         return None
     kept = [span for span in sentence.spans if new[span[0]] < new[span[1]]]
-    if sentence.half:
+    if sentence.partial:
         # a span that was no phrase may be one without a word at its edge
         kept = [(i, j, x) for i, j, x in kept if x != NO_PHRASE or (stays[i] and stays[j - 1])]
     spans = [(new[i], new[j], label) for i, j, label in kept]
@@ -104,7 +104,7 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
         sentence,
         words=tuple(itertools.compress(sentence.words, stays)),
         tags=tuple(itertools.compress(sentence.tags, stays)),
-        spans=tuple(_drop_marks(spans, new[-1]) if sentence.half else spans),
+        spans=tuple(_drop_marks(spans, new[-1]) if sentence.partial else spans),
         heads=tuple(new[head] if head >= 0 else head for head in heads) if known else (),
     )
 
@@ -279,7 +279,7 @@ def _filter(
 def _widen(sentence: Sentence) -> Sentence:
     """Widen phrases that span the sentence except its final punctuation to the whole sentence.
 
-    In a half-known tree, also mark the spans without that punctuation as no phrases.
+    In a partly bracketed tree, also mark the spans without that punctuation as no phrases.
     """
     n = end = len(sentence.words)
     while end and is_punctuation(sentence.words[end - 1]):
@@ -290,7 +290,7 @@ def _widen(sentence: Sentence) -> Sentence:
     for start, stop, label in sentence.spans:
         wide = start == 0 and end <= stop and label not in MARKS
         spans[start, n if wide else stop, label] = None
-    if sentence.half and end > 1:
+    if sentence.partial and end > 1:
         marked = {(start, stop) for start, stop, _ in spans}
         spans |= {(0, stop, NO_PHRASE): None for stop in range(end, n) if (0, stop) not in marked}
     order = sorted(spans, key=lambda span: (span[0], -span[1]))

@@ -5,7 +5,7 @@ These are *dependency-derived* brackets, and marked so wherever they are shown. 
 dependency tree gives no span, as a preterminal gives none.
 
 With ``dependencies: half``, only those subtrees are read that are phrases of a constituency tree,
-as half-known trees (see :mod:`attree.treebank.ud_phrases`), also of nonprojective trees.
+as partly bracketed trees (see :mod:`attree.treebank.ud_phrases`), also of nonprojective trees.
 
 Lines are split here, not by the ``conllu`` package, which gives no line numbers, stops at the first
 bad sentence of a file, and builds a dictionary for each word.
@@ -76,9 +76,9 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
 
 def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> Sentence:
     """Return the sentence of some words with heads, with the phrases that these show."""
-    half = settings.dependencies != "whole"
+    partial = settings.dependencies != "whole"
     not_phrases: set[tuple[int, int]] = set()
-    if half:
+    if partial:
         tree, parts = Tree(words), settings.dependencies.split("_")
         phrases = tree.phrases(inner="inner" in parts)
         not_phrases = tree.no_phrases(flat="flat" in parts)
@@ -88,7 +88,7 @@ def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> S
         labels = Tree(words).labels(phrases)
     else:
         labels = [None if p.label else words.relations[p.head] for p in phrases]
-    no_label = UNKNOWN if half else OTHER
+    no_label = UNKNOWN if partial else OTHER
     spans = [
         (phrase.start, phrase.end, no_label if label in (None, UNKNOWN) else label)
         for phrase, label in zip(phrases, labels, strict=True)
@@ -96,7 +96,7 @@ def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> S
     spans += [(*span, NO_PHRASE) for span in not_phrases - {span[:2] for span in spans}]
     in_order = tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
     forms, tags, heads = tuple(words.forms), tuple(words.tags), tuple(words.heads)
-    return Sentence(forms, tags, in_order, file, first, half=half, heads=heads)
+    return Sentence(forms, tags, in_order, file, first, partial=partial, heads=heads)
 
 
 def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:

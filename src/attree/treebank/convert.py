@@ -23,7 +23,7 @@ from attree.treebank.half import no_label, without_crossing
 from attree.treebank.labels import Labelling, relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 
-_HALF_KNOWN = "only some of this tree is known"
+_PARTLY_BRACKETED = "only some of this tree is known"
 _Tree = TypeVar("_Tree", Sentence, Graph)
 
 
@@ -73,7 +73,7 @@ def convert(
 
     Args:
         treebanks: files, read one after the other, and their resolved settings; every word is kept.
-            Dependency trees become half-known trees in a format of such trees.
+            Dependency trees become partly bracketed trees in a format of such trees.
         output: replaced if it exists.
         to: a format in `writable`.
 
@@ -102,12 +102,12 @@ def _read(
     files: Sequence[Path], settings: SplitSettings, form: Format, done: Converted
 ) -> Iterator[Any]:
     """Yield the trees of a treebank as a format takes them: as sentences, or as graphs."""
-    if form.half and settings.dependencies == "whole":
+    if form.partial and settings.dependencies == "whole":
         settings = dataclasses.replace(settings, dependencies="half")
-    if not form.half and Labelling.parse(settings.labels).kind == "unknown":
-        problem = "only half-known trees can have unknown labels"
+    if not form.partial and Labelling.parse(settings.labels).kind == "unknown":
+        problem = "only partly bracketed trees can have unknown labels"
         raise AttreeError("unknown-labels", problem, fix="add --to half")
-    if form.half or form.binary or form.continuous:
+    if form.partial or form.binary or form.continuous:
         sentences = _filter(read_files(files, settings), settings, form, done)
         return map(graph_of, sentences) if form.continuous else sentences
     trees = _filter(read_trees(files, settings), settings, form, done)
@@ -118,15 +118,15 @@ def _read(
 def _filter(
     items: Iterable[Any], settings: SplitSettings, form: Format, done: Converted
 ) -> Iterator[Any]:
-    """Yield the trees that a format can hold, without traces: half-known ones, or whole ones."""
+    """Yield the trees that a format can hold, without traces: partly bracketed or whole."""
     for item in items:
         if isinstance(item, Sentence):
-            unknown = form.half and not item.spans and (item.half or len(item.words) == 1)
-            if unknown or item.half > form.half:
-                known = "nothing is known of this tree" if unknown else _HALF_KNOWN
+            unknown = form.partial and not item.spans and (item.partial or len(item.words) == 1)
+            if unknown or item.partial > form.partial:
+                known = "nothing is known of this tree" if unknown else _PARTLY_BRACKETED
                 item = Rejected(item.file, item.line, known, "failed")
-            elif form.half and (marked := next(filter(no_label, item.spans), None)):
-                problem = f"{marked[2]!r} begins as a mark does, so no half-known tree can hold it"
+            elif form.partial and (marked := next(filter(no_label, item.spans), None)):
+                problem = f"{marked[2]!r} begins as a mark of a partly bracketed tree"
                 item = Rejected(item.file, item.line, problem, "failed")
         if not isinstance(item, Rejected):
             item = untraced(item, settings)
@@ -144,7 +144,7 @@ def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
     """Count the sentences, and the words that the format changes."""
     for tree in trees:
         done.written += 1
-        if isinstance(tree, Sentence) and FORMATS[to].half:
+        if isinstance(tree, Sentence) and FORMATS[to].partial:
             done.crossed += len(tree.spans) - len(without_crossing(tree.spans))
         done.words.update(word for word in tree.words if _read_back(word, to) != word)
         yield tree
@@ -158,7 +158,7 @@ def _read_back(word: str, to: str) -> str:
         return discbracket.held(word)
     if to == "stanza":
         return re.sub(r"[\t\n]", " ", word)
-    if FORMATS[to].continuous or FORMATS[to].half:
+    if FORMATS[to].continuous or FORMATS[to].partial:
         return unescape(bracketed([word], ["X"], [])[3:-1])
     return word
 

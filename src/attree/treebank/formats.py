@@ -21,10 +21,10 @@ from attree.treebank.sources import read_text
 
 
 def _read_table(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
-    from attree.base.schemas import HALF_KNOWN, read_table
+    from attree.base.schemas import PARTLY_BRACKETED, read_table
     from attree.treebank.table import from_table
 
-    yield from from_table(read_table(file, schema=HALF_KNOWN)[0])
+    yield from from_table(read_table(file, schema=PARTLY_BRACKETED)[0])
 
 
 #: Name → format. To add one, write a module with a `Format`, and a line here.

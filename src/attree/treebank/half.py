@@ -1,4 +1,4 @@
-"""Read and write half-known trees: brackets by hand, of which only some are given.
+"""Read and write partly bracketed trees: brackets by hand, of which only some are given.
 
 ::
 
@@ -39,7 +39,7 @@ _ONE_A_LINE = "write one sentence a line, all of it inside one pair of brackets"
 
 
 def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
-    """Yield every tree as a half-known `Sentence`, unless it is completely given.
+    """Yield every tree as a partly bracketed `Sentence`, unless it is completely given.
 
     Arguments are those of :func:`attree.treebank.brackets.read`.
     """
@@ -64,28 +64,28 @@ def read_line(line: str) -> Sentence:
     """
     if line.startswith("#") or not set("()") & set(line):
         words = () if line.startswith("#") else tuple(map(unescape, line.split()))
-        return Sentence(words, (_NO_TAG,) * len(words), (), "", 1, half=True)
+        return Sentence(words, (_NO_TAG,) * len(words), (), "", 1, partial=True)
     trees = list(brackets.read(_add_tags(line), "", _LINE))
     sentences = [tree for tree in trees if isinstance(tree, Sentence)]
     reasons = [tree.reason.partition(" — ")[0] for tree in trees if isinstance(tree, Rejected)]
     if reasons or len(sentences) != 1:
         problem = (reasons or ["these brackets are not one tree"])[0]
         raise AttreeError("not-one-tree", problem, fix=_ONE_A_LINE)
-    return dataclasses.replace(sentences[0], spans=_spans(sentences[0]), half=True)
+    return dataclasses.replace(sentences[0], spans=_spans(sentences[0]), partial=True)
 
 
 def write(sentences: Iterator[Sentence]) -> Iterator[str]:
-    """Yield a line for each half-known or whole tree.
+    """Yield a line for each partly bracketed or whole tree.
 
     Brackets cannot cross: a span that is no phrase and crosses others is left out.
     """
     for sentence in sentences:
         whole = (0, len(sentence.words))
-        spans = sentence.spans if sentence.half else ((*whole, COMPLETE), *sentence.spans)
+        spans = sentence.spans if sentence.partial else ((*whole, COMPLETE), *sentence.spans)
         spans = without_crossing(spans)
         tags = [_NO_TAG if tag in MARKS else tag for tag in sentence.tags]
         tree = brackets.bracketed(sentence.words, tags, spans)
-        yield f"({tree})\n" if sentence.half and spans[0][:2] == whole else f"{tree}\n"
+        yield f"({tree})\n" if sentence.partial and spans[0][:2] == whole else f"{tree}\n"
 
 
 def without_crossing(spans: tuple[Span, ...]) -> tuple[Span, ...]:
@@ -105,7 +105,9 @@ def constraints_of(sentence: Sentence) -> Constraints:
         AttreeError: they contradict each other; the message names spans by their words.
     """
     try:
-        constraints = Constraints.of_tree(len(sentence.words), sentence.spans, half=sentence.half)
+        constraints = Constraints.of_tree(
+            len(sentence.words), sentence.spans, partial=sentence.partial
+        )
         constraints.check(len(sentence.words))
     except AttreeError as error:  # name spans by their words
         problem = _SPAN.sub(
@@ -133,7 +135,7 @@ def _add_tags(tree: str) -> str:
 def _check(tree: Sentence) -> Sentence | Rejected:
     """Refuse a tree that contradicts itself; mark it as whole if all of it is given."""
     try:
-        tree = dataclasses.replace(tree, spans=_spans(tree), half=True)
+        tree = dataclasses.replace(tree, spans=_spans(tree), partial=True)
         constraints = constraints_of(tree)
         if not constraints:
             fix = "bracket a phrase, or leave it"
@@ -144,7 +146,7 @@ def _check(tree: Sentence) -> Sentence | Rejected:
     others = tuple(span for span in tree.spans if span != whole)
     marked = any(label in MARKS for *_, label in others)
     if others != tree.spans and not marked and whole[:2] in constraints.chains():
-        return dataclasses.replace(tree, spans=others, half=False)
+        return dataclasses.replace(tree, spans=others, partial=False)
     return tree
 
 
@@ -179,6 +181,6 @@ FORMAT = Format(
     punctuation="auto",
     dummy_roots=(*DUMMY_ROOTS, ""),
     write=write,
-    half=True,
+    partial=True,
 )
 _LINE = SplitSettings(format="half", dummy_roots=FORMAT.dummy_roots, drop_labels=FORMAT.drop_labels)

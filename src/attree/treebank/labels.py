@@ -230,18 +230,18 @@ def _map(tree: _Tree, chosen: LabelTable) -> _Tree:
         labels = [chosen[label] for label in tree.labels]
         return replace(tree, labels=labels, functions=functions)
     spans = (
-        (start, end, label if label in MARKS and tree.half else chosen[label])
+        (start, end, label if label in MARKS and tree.partial else chosen[label])
         for start, end, label in tree.spans
     )
     return replace(tree, spans=tuple(dict.fromkeys(spans)))
 
 
 def _unlabel(sentence: Sentence) -> Sentence:
-    """Return a half-known sentence whose phrases have unknown labels."""
+    """Return a partly bracketed sentence whose phrases have unknown labels."""
     n = len(sentence.words)
     spans: dict[Span, None] = {}
-    if not sentence.half and n <= LONGEST:
+    if not sentence.partial and n <= LONGEST:
         spans[0, n, COMPLETE] = None
     for start, end, label in sentence.spans:
-        spans[start, end, label if sentence.half and label in MARKS else UNKNOWN] = None
-    return replace(sentence, spans=tuple(spans), half=True)
+        spans[start, end, label if sentence.partial and label in MARKS else UNKNOWN] = None
+    return replace(sentence, spans=tuple(spans), partial=True)

@@ -257,7 +257,7 @@ def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
     layout = LAYOUTS.get(overridden.get("layout", settings.get("layout", "")), {})
     layers = [layout, settings, overridden]
     merged = {key: value for layer in layers for key, value in layer.items()}
-    specs = {} if layout else _usual_splits(folder, merged.get("format"))
+    specs = {} if layout else _default_splits(folder, merged.get("format"))
     custom = [split for layer in layers for split in layer.get("splits", {}).items()]
     specs |= {split: spec if isinstance(spec, dict) else {"files": spec} for split, spec in custom}
     if not specs:
@@ -284,7 +284,7 @@ def treebank_files(folder: Path) -> list[Path]:
     ]
 
 
-def _usual_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any]]:
+def _default_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any]]:
     """Return each split's usual patterns: ``train.*`` or ``train/*``, and so on."""
     names = sorted(path.name for path in folder.iterdir() if path.name[0] not in "._")
     specs: dict[str, dict[str, Any]] = {}

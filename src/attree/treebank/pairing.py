@@ -31,7 +31,7 @@ def read_whole(
     settings: SplitSettings,
     refuse: Callable[[str], object],
     *,
-    half: bool = False,
+    partial: bool = False,
     punctuation: str | None = "keep",
 ) -> Iterator[Sentence]:
     """Yield the sentences of treebank files, by default with all their words.
@@ -40,7 +40,7 @@ def read_whole(
         files: of one format.
         settings: how they are read.
         refuse: called with a line for each sentence that cannot be read.
-        half: whether half-known trees are accepted; else they are refused.
+        partial: whether partly bracketed trees are accepted; else they are refused.
         punctuation: the policy that replaces that of the settings.
 
     Raises:
@@ -50,7 +50,7 @@ def read_whole(
     for item in prepare(read_files(files, how), how, CleaningCounts()):
         if isinstance(item, Rejected):
             refuse(str(item))
-        elif item.half and not half:
+        elif item.partial and not partial:
             refuse(f"{_at(item)}: only some of this tree is known")
         else:
             yield item

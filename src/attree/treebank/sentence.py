@@ -35,7 +35,7 @@ class Sentence:
         file: its file, as the user named it.
         line: the 1-based line on which its tree starts.
         crossing: whether branches crossed, and blocks were raised (see ``crossing``).
-        half: whether only some of its phrases are known; labels may be marks (see ``half``).
+        partial: whether only some of its phrases are known; labels may be marks (see ``half``).
         heads: of the words in a dependency tree, from 0, -1 for a root; empty if not known.
     """
 
@@ -45,7 +45,7 @@ class Sentence:
     file: str
     line: int
     crossing: bool = False
-    half: bool = False
+    partial: bool = False
     heads: tuple[int, ...] = ()
 
 
@@ -92,16 +92,16 @@ class SplitSettings:
             one part, such as ``1/5``, or of several, ``2-5/5``, are kept.
         first: sentences after this many (after all other filters) are skipped.
         dependencies: ``whole``: every subtree of a dependency tree is a phrase, and there are no
-            other phrases. Else a dependency tree gives a half-known tree (see ``ud_phrases``), of
-            the subtrees that are phrases (``half``) and of phrases inside them (``inner``);
-            ``half_flat`` and ``inner_flat`` are for languages without verb phrases.
+            other phrases. Else a dependency tree gives a partly bracketed tree (see
+            ``ud_phrases``), of the subtrees that are phrases (``half``) and of phrases inside them
+            (``inner``); ``half_flat`` and ``inner_flat`` are for languages without verb phrases.
         short: whether sentences with a dependency tree come again, cut down to their main clause,
             to train on.
         labels: the treebank's own (``treebank``), ``universal`` ones (``universal:TABLE`` names the
             table, see ``labels``), or left ``unknown``.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
         final_punctuation: ``as_is``, or ``inside``: a phrase of the whole sentence except its final
-            punctuation is widened to the whole (in half-known trees: marked as no phrase).
+            punctuation is widened to the whole (in partly bracketed trees: marked as no phrase).
         accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
     """
 
@@ -142,7 +142,7 @@ class Format:
         write: ``crossing.Graph`` → pieces of text; None if the format cannot be written.
         continuous: whether trees must be made continuous before they are written.
         binary: whether ``read`` opens the file itself, and gets no text.
-        half: whether ``write`` takes sentences, which may be half known.
+        partial: whether ``write`` takes sentences, which may be partly bracketed.
         labels: the table of universal labels of treebanks in this format, if all share one; the
             identity table means that ``read`` makes labels universal.
     """
@@ -160,7 +160,7 @@ class Format:
     write: Callable[[Iterator[Any]], Iterator[str]] | None = None
     continuous: bool = False
     binary: bool = False
-    half: bool = False
+    partial: bool = False
     labels: str = ""
 
 

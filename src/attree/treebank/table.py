@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from attree.base.schemas import HALF, HALF_KNOWN, HEADS, REJECTED, SENTENCES_SCHEMA
+from attree.base.schemas import HEADS, PARTIAL, PARTLY_BRACKETED, REJECTED, SENTENCES_SCHEMA
 from attree.base.text import name_of
 from attree.treebank.sentence import Rejected, Sentence
 
@@ -39,11 +39,11 @@ class TableBuilder:
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Return the tables of `schemas.SENTENCES_SCHEMA` and `schemas.REJECTED`.
 
-        The first has the schema `schemas.HALF_KNOWN` if any of its trees is half known.
+        The first has the schema `schemas.PARTLY_BRACKETED` if any of its trees is partly bracketed.
         """
         self._flush()
         sentences = pa.concat_tables(self._chunks)
-        if not any(sentences[HALF.name].to_pylist()):
+        if not any(sentences[PARTIAL.name].to_pylist()):
             sentences = sentences.select(SENTENCES_SCHEMA.names)
         rejected = [
             {"file": name_of(item.file)}
@@ -72,10 +72,12 @@ def _chunk(sentences: list[Sentence], first: int) -> pa.Table:
         "starts": [triple[0] for triple in spans],
         "ends": [triple[1] for triple in spans],
         "labels": [triple[2] for triple in spans],
-        "half": [s.half for s in sentences],
+        "half": [s.partial for s in sentences],
         "heads": [s.heads for s in sentences],
     }
-    return pa.table({name: list(column) for name, column in columns.items()}, schema=HALF_KNOWN)
+    return pa.table(
+        {name: list(column) for name, column in columns.items()}, schema=PARTLY_BRACKETED
+    )
 
 
 def from_table(table: pa.Table) -> Iterator[Sentence]:
@@ -84,5 +86,7 @@ def from_table(table: pa.Table) -> Iterator[Sentence]:
         for row in batch.to_pylist():
             spans = tuple(zip(row["starts"], row["ends"], row["labels"], strict=True))
             words, tags = tuple(row["words"]), tuple(row["tags"])
-            half, heads = row.get(HALF.name, False), tuple(row.get(HEADS.name, ()))
-            yield Sentence(words, tags, spans, row["file"], row["line"], half=half, heads=heads)
+            partial, heads = row.get(PARTIAL.name, False), tuple(row.get(HEADS.name, ()))
+            yield Sentence(
+                words, tags, spans, row["file"], row["line"], partial=partial, heads=heads
+            )

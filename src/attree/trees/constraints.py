@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-#: Marks in place of labels of half-known trees: a phrase whose label is not known, a span that is
-#: no phrase, a span inside which all phrases are given.
+#: Marks in place of labels of partly bracketed trees: a phrase whose label is not known, a span
+#: that is no phrase, a span inside which all phrases are given.
 UNKNOWN, NO_PHRASE, COMPLETE = MARKS = ("?", "!", "=")
 
 #: Added to the score of a forbidden span, and of a span that crosses a required one: far beyond any
@@ -74,7 +74,7 @@ class Constraints:
 
     @classmethod
     def of_marks(cls, spans: Iterable[tuple[int, int, str]]) -> Constraints:
-        """Return the constraints of the brackets of a half-known tree.
+        """Return the constraints of the brackets of a partly bracketed tree.
 
         Args:
             spans: start, end and label, or a mark in :data:`MARKS`.
@@ -101,14 +101,14 @@ class Constraints:
 
     @classmethod
     def of_tree(
-        cls, n_words: int, spans: Iterable[tuple[int, int, str]], *, half: bool
+        cls, n_words: int, spans: Iterable[tuple[int, int, str]], *, partial: bool
     ) -> Constraints:
-        """Return the constraints of a whole tree, or with ``half`` of a half-known one.
+        """Return the constraints of a whole tree, or with ``partial`` of a partly bracketed one.
 
         Raises:
             AttreeError: its spans contradict each other.
         """
-        whole = [] if half else [(0, n_words, COMPLETE)]
+        whole = [] if partial else [(0, n_words, COMPLETE)]
         return cls.of_marks([*whole, *spans])
 
     def __bool__(self) -> bool:

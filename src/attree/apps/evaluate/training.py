@@ -28,14 +28,14 @@ from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder
 from attree.evaluation.side_by_side import Evaluation, Gold, System
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from attree.parsers.parser import Parser
-from attree.ready import DEFAULT, usual_encoder
+from attree.ready import DEFAULT, default_encoder
 from attree.stages import train as session
 from attree.stages.attention import columns_for, compute_attention
 from attree.training import STEPS
-from attree.training.gold import usual
+from attree.training.gold import default_recipe
 from attree.training.options import Choice, Fitting
 from attree.training.recipes import RECIPES, recipe
-from attree.treebank.given import Treebank
+from attree.treebank.as_table import Treebank
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees, shared_rows, usable_trees
 from attree.trees.trees import Trees
@@ -134,7 +134,7 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: FewShotPlan) -> Eval
     """
     plan.check()
     if not plan.parsers:
-        plan = replace(plan, parsers=(usual([train.table]), "upio"))
+        plan = replace(plan, parsers=(default_recipe([train.table]), "upio"))
     if not plan.allow_overlap:
         train = _without(train, test)
     plan = replace(plan, trees=_limit_numbers(plan.trees, train))
@@ -211,11 +211,11 @@ class _Bench:
             for trees in plan.trees
             for seed in range(plan.draws)
         }
-        self._encoder: ResolvedEncoder = find_encoder(plan.encoder or usual_encoder())
+        self._encoder: ResolvedEncoder = find_encoder(plan.encoder or default_encoder())
         self._start = plan.start
         if plan.start is not None:
-            session.say_seen(plan.start, self._words)
-        elif plan.encoder or session.usual_start(self._words) != DEFAULT:
+            session.warn_of_overlap(plan.start, self._words)
+        elif plan.encoder or session.default_start(self._words) != DEFAULT:
             self._start = "encoder"
 
     def parse(self, name: str, trees: int, seed: int) -> Trees:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import HALF_KNOWN, REJECTED, read_table
+from attree.base.schemas import PARTLY_BRACKETED, REJECTED, read_table
 from attree.base.tables import Table
 from attree.plan.paths import SENTENCES_PATH, path_of
 from attree.reports.page.run import ReportedRun
@@ -56,7 +56,7 @@ def _lost(language: str, split: str, why: str) -> list[str]:
 
 
 def _line(path: Path) -> list[str]:
-    table, facts = read_table(path, schema=HALF_KNOWN)
+    table, facts = read_table(path, schema=PARTLY_BRACKETED)
     counts = [f"{facts['counts'].get(name, 0):,}" for name in _COUNTS]
     words = pc.sum(pc.list_value_length(table["words"])).as_py() or 0
     remarks = [*_reasons(path.with_suffix(".rejected.parquet")), facts.get("note", "")]

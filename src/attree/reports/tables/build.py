@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from attree.base.errors import AttreeError
 from attree.base.reading import described, read_described
-from attree.base.schemas import HALF_KNOWN, read_table
+from attree.base.schemas import PARTLY_BRACKETED, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.counts import NO_SPAN, Confusion, confusion_of
@@ -426,7 +426,7 @@ def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any
     """Return a record per split: sentences read and rejected, words, and the published count."""
     records = []
     for path in paths:
-        table, facts = read_table(path, schema=HALF_KNOWN)
+        table, facts = read_table(path, schema=PARTLY_BRACKETED)
         lengths = pc.list_value_length(table["words"])
         counted = published.get((facts["split"].lower(), facts["language"].lower(), "sentences"))
         records.append(

@@ -49,7 +49,7 @@ LINES = {
 
 
 def half_lines(sentences: int, *, of: Sequence[str]) -> tuple[list[str], list[Constraints | None]]:
-    """Half-known lines of random words, nine in ten of which say nothing."""
+    """Partly bracketed lines of random words, nine in ten of which say nothing."""
     generator = np.random.default_rng(1)
     lines, each = [], []
     for number in range(sentences):
@@ -125,7 +125,7 @@ def test_workers_compression_and_a_second_run_change_nothing(parse: Parse, tmp_p
 
 @pytest.fixture(scope="module")
 def real(data: Path) -> list[tuple[list[str], str, Constraints]]:
-    """Words, half-known line and what it says, of real sentences in three languages."""
+    """Words, partly bracketed line and what it says, of real sentences in three languages."""
     files = ["en_wsj_sample/wsj_0003.mrg", "fr_sequoia/sequoia.mrg", "he_htb/hebrew_script.ptb"]
     generator, found = np.random.default_rng(0), []
     for file in files:
@@ -212,7 +212,7 @@ def _lines(*numbers: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "half_known"),
+    ("text", "partly_bracketed"),
     [
         ("( (NP the old man) walked )\nthe cat\n", True),
         ("# mine\n\n(? the old man)\n", True),
@@ -222,12 +222,12 @@ def _lines(*numbers: int) -> list[str]:
         ("He said ( (NP x) )\n", False),
     ],
 )
-def test_half_known_trees_under_the_name_of_text(
-    text: str, half_known: bool, tmp_path: Path
+def test_partly_bracketed_trees_under_the_name_of_text(
+    text: str, partly_bracketed: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "a.txt").write_text(text, newline="")
     files, _ = find_inputs([tmp_path / "a.txt"])
-    if not half_known:
+    if not partly_bracketed:
         refuse_treebanks(files)
         return
     with refused("not-text", file="a.txt"):

@@ -8,8 +8,8 @@ import pytest
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.cli.main import app
+from attree.treebank.as_table import Treebank, as_table, as_tables
 from attree.treebank.formats import resolve, together
-from attree.treebank.given import Treebank, as_table, as_tables
 from attree.treebank.sentence import SplitSettings
 from tests.command_line import CliRunner
 from tests.refusals import refused

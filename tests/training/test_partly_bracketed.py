@@ -1,4 +1,4 @@
-"""Half-known trees in training: losses by enumeration, guesses, and that they help."""
+"""Partly bracketed trees in training: losses by enumeration, guesses, and that they help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.base.schemas import HALF_KNOWN, read_table, write_table
+from attree.base.schemas import PARTLY_BRACKETED, read_table, write_table
 from attree.cli.main import app
 from attree.training.choice import choose_trees
 from attree.training.fit import fit
@@ -23,7 +23,7 @@ from attree.training.gold import (
     GoldTrees,
     gold_batch,
     gold_tree,
-    half_known_tree,
+    partly_bracketed_tree,
 )
 from attree.training.label_fit import Guess, LabelledSpans
 from attree.training.objectives import labelled_tree_crf, tree_crf
@@ -42,12 +42,12 @@ from tests.training.test_labels import NAMES, example, learnable
 SEEDS = {"seed": st.integers(0, 10_000), "n": st.integers(2, 5)}
 
 
-def half(constraints: Constraints, n: int) -> GoldTree:
+def partial(constraints: Constraints, n: int) -> GoldTree:
     """The tree of constraints, by way of marks."""
     required = [(i, j, label or UNKNOWN) for i, j, label in constraints.required]
     marked = [*required, *((i, j, "!") for i, j in constraints.forbidden)]
     spans, labels = [(i, j) for i, j, _ in marked], [label for *_, label in marked]
-    return half_known_tree(n, spans, labels, name="t")
+    return partly_bracketed_tree(n, spans, labels, name="t")
 
 
 @settings(max_examples=40)
@@ -57,7 +57,7 @@ def test_the_loss_is_that_of_all_trees_that_keep_to_what_is_known(seed: int, n: 
     span = scores.span[0].numpy()
     those = drawn.best_trees(constraints, n)
     some = math.log(sum(math.exp(sum(span[one] for one in tree)) for tree in those))
-    loss = tree_crf(scores, gold_batch([half(constraints, n)]), "inside_outside", 0.0)
+    loss = tree_crf(scores, gold_batch([partial(constraints, n)]), "inside_outside", 0.0)
     assert loss.item() == pytest.approx(reference.log_partition(span, n) - some, abs=1e-7)
 
 
@@ -75,7 +75,7 @@ def test_the_labelled_loss_sums_over_labels_that_are_not_known(seed: int, n: int
 
     expected = reference.log_partition(span, n)
     expected -= reference.log_partition(span, n, constraints.chains(), labels)
-    loss = labelled_tree_crf(scores, gold_batch([half(constraints, n)]), "", 0.0)
+    loss = labelled_tree_crf(scores, gold_batch([partial(constraints, n)]), "", 0.0)
     assert loss.item() == pytest.approx(expected, abs=1e-5)
 
 
@@ -110,8 +110,8 @@ def test_a_half_known_tree_without_labels_keeps_its_phrases(seed: int, n: int):
     constraints = drawn.constraints(seed, n, (None, "A", "B"), one_word=True)
     unknown = [(i, j, None) for i, j in constraints.chains()]
     scores = example(seed, n)
-    tree = half(constraints, n).without_labels()
-    same = half(replace(constraints, required=tuple(unknown)), n)
+    tree = partial(constraints, n).without_labels()
+    same = partial(replace(constraints, required=tuple(unknown)), n)
     losses = [labelled_tree_crf(scores, gold_batch([one]), "", 0.0) for one in (tree, same)]
     assert losses[0] == losses[1]
 
@@ -133,7 +133,7 @@ def test_batches_of_half_known_and_whole_trees_are_one_by_one():
     for seed, n in ((1, 5), (2, 3), (3, 6), (4, 5)):
         brackets = reference.random_tree(np.random.default_rng(seed), 0, n)
         whole = gold_tree(n, brackets, name="w", labels=["A"] * len(brackets))
-        trees.append(half(drawn.constraints(seed, n, (None, "A")), n) if seed % 2 else whole)
+        trees.append(partial(drawn.constraints(seed, n, (None, "A")), n) if seed % 2 else whole)
         scores.append(example(seed, n))
     together = torch.zeros(4, 7, 7, dtype=torch.float64)
     labels = torch.zeros(4, 7, 7, len(NAMES), dtype=torch.float64)
@@ -152,13 +152,13 @@ def test_batches_of_half_known_and_whole_trees_are_one_by_one():
 
 
 def test_what_learns_from_splits_needs_whole_trees(encoder):
-    known = half_known_tree(4, [(0, 2)], ["NP"], name="mine.half:3")
+    known = partly_bracketed_tree(4, [(0, 2)], ["NP"], name="mine.half:3")
     trees = GoldTrees([0], [["a", "b", "c", "d"]], [known])
     for parser in ("fpio", "fpoa"):
-        with refused("half-known", "mine.half:3"):
+        with refused("partly-bracketed", "mine.half:3"):
             fit(encoder, trees, TrainingPlan(RECIPES[parser], (1,)))
     with refused("no-labels"):
-        unlabelled = half_known_tree(4, [(0, 2)], ["?"], name="t")
+        unlabelled = partly_bracketed_tree(4, [(0, 2)], ["?"], name="t")
         plan = TrainingPlan(RECIPES["tree-crf-labelled"], (1,))
         fit(encoder, replace(trees, gold=[unlabelled]), plan)
 
@@ -169,13 +169,13 @@ def test_contradictions_name_the_tree():
         ("contradiction", [(0, 2), (0, 2)], ["A", "!"]),
     ):
         with refused(code, "mine.half:3"):
-            half_known_tree(5, spans, labels, name="mine.half:3")
+            partly_bracketed_tree(5, spans, labels, name="mine.half:3")
 
 
-def spans_of(target: list[int], *, is_half: list[bool]) -> LabelledSpans:
+def spans_of(target: list[int], *, is_partial: list[bool]) -> LabelledSpans:
     n = len(target)
     zeros = torch.zeros(n, dtype=torch.int64)
-    half = torch.tensor(is_half)
+    partial = torch.tensor(is_partial)
     return LabelledSpans(
         torch.zeros(1, 2),
         zeros,
@@ -183,16 +183,16 @@ def spans_of(target: list[int], *, is_half: list[bool]) -> LabelledSpans:
         zeros,
         torch.tensor(target),
         torch.ones(n),
-        half,
+        partial,
         torch.zeros(n),
     )
 
 
 def test_guesses_take_into_account_that_phrases_are_given():
-    """Of ten spans of whole trees four are A; of 100 of half-known ones 20: one half is given."""
+    """Of ten spans of whole trees four are A; of 100 of partial ones 20: one half is given."""
     whole = [1] * 40 + [0] * 60
     known = [1] * 200 + [-1] * 799 + [-2]
-    blocks = [spans_of(whole, is_half=[False] * 100), spans_of(known, is_half=[True] * 1000)]
+    blocks = [spans_of(whole, is_partial=[False] * 100), spans_of(known, is_half=[True] * 1000)]
     guess = Guess(blocks, 2)
     assert guess.shares[0, 1] == pytest.approx(0.5, abs=0.01)
     assert not len(guess.labels(blocks[0]))
@@ -204,7 +204,7 @@ def test_guesses_take_into_account_that_phrases_are_given():
 
 
 def test_without_whole_trees_one_half_is_taken_to_be_given():
-    spans = spans_of([1] * 10 + [2] * 20 + [-1] * 70, is_half=[True] * 100)
+    spans = spans_of([1] * 10 + [2] * 20 + [-1] * 70, is_partial=[True] * 100)
     guess = Guess([spans], 3)
     np.testing.assert_allclose(guess.shares[0], [0.0, 0.5, 0.5], atol=1e-6)
     np.testing.assert_allclose(guess.labels(spans).sum(0), [40, 10, 20], rtol=1e-4)
@@ -219,13 +219,13 @@ def halved(table: pa.Table, rows: list[int], seed: int) -> pa.Table:
         places = [place for place, span in enumerate(spans) if kept[span]]
         row |= {key: [row[key][place] for place in places] for key in ("starts", "ends", "labels")}
         found.append(row | {"half": True, "heads": []})
-    return pa.Table.from_pylist(found, schema=HALF_KNOWN)
+    return pa.Table.from_pylist(found, schema=PARTLY_BRACKETED)
 
 
 def test_files_of_whole_and_half_known_trees_are_one_set(treebank: Path, tmp_path: Path):
     table, about = read_table(treebank)
     some, also = halved(table, [0, 1, 2, 3], 0), [tmp_path / "h.parquet"]
-    write_table(also[0], some, schema=HALF_KNOWN, metadata={})
+    write_table(also[0], some, schema=PARTLY_BRACKETED, metadata={})
     chosen = choose_trees(treebank, Choice(["all"], None, 0), [], also=also)
     known = [tree for tree in chosen.trees.gold if tree.known is not None]
     assert 0 < len(known) <= 4 and chosen.provenance["language"] == about["language"]
@@ -235,7 +235,7 @@ def test_files_of_whole_and_half_known_trees_are_one_set(treebank: Path, tmp_pat
         assert part is not None and not [tree for tree in part.gold if tree.known is not None]
 
 
-def test_half_known_trees_teach_labels(encoder, treebank: Path):
+def test_partly_bracketed_trees_teach_labels(encoder, treebank: Path):
     """A phrase is called after its first word: what two trees do not show, halves of others do."""
     trees = learnable(treebank)
     plan = TrainingPlan(replace(RECIPES["tree-crf-labelled"], dropout=0.0), (1, 2), steps=5)
@@ -243,7 +243,7 @@ def test_half_known_trees_teach_labels(encoder, treebank: Path):
     for tree in trees.gold[2:]:
         some = [label for label in tree.labels if generator.random() < 0.5]
         spans, labels = [one[:2] for one in some], [one[2] for one in some]
-        gold.append(half_known_tree(tree.n_words, spans, labels, name=tree.name))
+        gold.append(partly_bracketed_tree(tree.n_words, spans, labels, name=tree.name))
     few = GoldTrees(trees.sentence[:2], trees.words[:2], trees.gold[:2])
     right = {}
     for name, some in (("few", few), ("more", replace(trees, gold=gold)), ("all", trees)):

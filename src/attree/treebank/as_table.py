@@ -38,14 +38,14 @@ class Treebank:
 
     @classmethod
     def read(
-        cls, files: Sequence[Path], settings: SplitSettings, *, half: bool = False
+        cls, files: Sequence[Path], settings: SplitSettings, *, partial: bool = False
     ) -> Treebank:
-        """Read treebank files, or a sentence table; ``half`` accepts half-known trees.
+        """Read treebank files, or a sentence table; ``partial`` accepts partly bracketed trees.
 
         Raises:
-            AttreeError: no sentence is read, too many are lost, or trees are half known.
+            AttreeError: no sentence is read, too many are lost, or trees are partly bracketed.
         """
-        from attree.base.schemas import HALF, read_metadata
+        from attree.base.schemas import PARTIAL, read_metadata
         from attree.treebank import check
         from attree.treebank.formats import read_files, resolve
         from attree.treebank.sentence import Rejected
@@ -63,7 +63,7 @@ class Treebank:
             fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
             raise error.replace(file=error.file or path, fix=fix) from None
         table = builder.tables()[0]
-        if HALF.name in table.schema.names and not half:
+        if PARTIAL.name in table.schema.names and not partial:
             problem = "only some brackets of these trees are known"
             fix = "give whole trees; `attree train` and `attree parse` take these"
             raise AttreeError("partly-known-trees", problem, file=path, fix=fix)
@@ -74,7 +74,7 @@ class Treebank:
 
     @classmethod
     def read_all(
-        cls, paths: Iterable[Path], settings: SplitSettings, *, half: bool = False
+        cls, paths: Iterable[Path], settings: SplitSettings, *, partial: bool = False
     ) -> Treebank:
         """Read several treebanks as one, with sentences renumbered; a path may be a folder.
 
@@ -84,7 +84,7 @@ class Treebank:
         from attree.treebank.formats import together
 
         groups = [files for path in paths for files in together(path, settings.format)]
-        read = [cls.read(files, settings, half=half) for files in groups]
+        read = [cls.read(files, settings, partial=partial) for files in groups]
         policies = list(dict.fromkeys(treebank.punctuation for treebank in read))
         if len(policies) > 1:
             problem = f"these treebanks have several punctuation policies: {', '.join(policies)}"
@@ -103,7 +103,7 @@ class Treebank:
 
 @contextlib.contextmanager
 def as_tables(
-    paths: Iterable[Path], *, half: Iterable[Path] = (), settings: SplitSettings | None = None
+    paths: Iterable[Path], *, partial: Iterable[Path] = (), settings: SplitSettings | None = None
 ) -> Iterator[list[Path]]:
     """Yield a sentence table for each path; treebanks are read into temporary tables.
 
@@ -112,14 +112,15 @@ def as_tables(
     Args:
         paths: sentence tables, which are used as they are, and treebanks, each a file, a pattern of
             files or a folder.
-        half: paths whose trees may be half known; elsewhere dependency trees are read whole.
+        partial: paths whose trees may be partly bracketed; elsewhere dependency trees are read
+            whole.
         settings: how files are read; by default as their format says.
 
     Raises:
         AttreeError: see :meth:`Treebank.read`.
     """
     with TemporaryDirectory(prefix="attree-") as folder:
-        tables, half = [], set(half)
+        tables, partial = [], set(partial)
         for number, path in enumerate(paths):
             first, *others = matching(path)
             if is_table(first) and not others:
@@ -130,9 +131,9 @@ def as_tables(
             from attree.treebank.sentence import SplitSettings
 
             how = settings or SplitSettings()
-            if path not in half:
+            if path not in partial:
                 how = dataclasses.replace(how, dependencies="whole")
-            treebank = Treebank.read_all([path], how, half=path in half)
+            treebank = Treebank.read_all([path], how, partial=path in partial)
             for line in treebank.refused:
                 say(line)
             tables.append(Path(folder) / f"{number}-{first.stem[:40]}.parquet")
@@ -141,18 +142,18 @@ def as_tables(
 
 
 @contextlib.contextmanager
-def as_table(paths: Sequence[Path], *, half: bool = False) -> Iterator[Path]:
+def as_table(paths: Sequence[Path], *, partial: bool = False) -> Iterator[Path]:
     """Yield one temporary sentence table of several files and tables.
 
     They are read by :func:`as_tables`; sentences are numbered on from file to file.
     """
-    with as_tables(paths, half=paths if half else ()) as tables:
+    with as_tables(paths, partial=paths if partial else ()) as tables:
         if len(tables) == 1:
             yield tables[0]
             return
-        from attree.base.schemas import HALF_KNOWN, read_table, write_table
+        from attree.base.schemas import PARTLY_BRACKETED, read_table, write_table
 
-        read = [read_table(path, schema=HALF_KNOWN) for path in tables]
+        read = [read_table(path, schema=PARTLY_BRACKETED) for path in tables]
         whole = join_tables([table for table, _ in read])
         with TemporaryDirectory(prefix="attree-") as folder:
             path = Path(folder) / "joined.parquet"
@@ -161,15 +162,15 @@ def as_table(paths: Sequence[Path], *, half: bool = False) -> Iterator[Path]:
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
-    """Join sentence tables, and renumber the sentences; ``half`` is kept if one table has it."""
+    """Join sentence tables, and renumber the sentences; ``partial`` is kept if one table has it."""
     import pyarrow as pa
 
-    from attree.base.schemas import HALF, half_known
+    from attree.base.schemas import PARTIAL, partly_bracketed
 
     if len(tables) == 1:
         return tables[0]
-    if any(HALF.name in table.schema.names for table in tables):
-        tables = [half_known(table) for table in tables]
+    if any(PARTIAL.name in table.schema.names for table in tables):
+        tables = [partly_bracketed(table) for table in tables]
     whole = pa.concat_tables(tables)
     return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))
 
