@@ -37,7 +37,7 @@ def write(folder: Path) -> dict[str, np.ndarray]:
         one.add(long, np.array([900], np.int32), long, status=status.TOO_LONG, values=nothing)
     manifest = {
         "columns": {
-            name: {"heads": one.heads, "matrices": one.matrices} for name, one in COLUMNS.items()
+            name: {"units": one.units, "matrices": one.matrices} for name, one in COLUMNS.items()
         },
         "shards": [{"file": "dev.shards/k-00000.parquet"}],
     }

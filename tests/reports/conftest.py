@@ -155,7 +155,7 @@ def _attend(folder: Path, language: str, sentences: Path) -> Path:
         numbers, words = np.arange(len(lengths), dtype=np.int32), np.array(lengths, np.int32)
         shard.add(numbers, words, np.zeros_like(words), status="ok", values={column: flat})
     about: dict[str, Any] = {
-        "columns": {column: {"heads": described.heads, "mean": True, "matrices": 1}},
+        "columns": {column: {"units": described.units, "mean": True, "matrices": 1}},
         "shards": [{"file": "test.shards/0.parquet"}],
         "counts": {"sentences": len(lengths)},
         "too_long": "right_branching",

@@ -41,7 +41,7 @@ def lay_out(folder: Path, *, too_long: str = "right_branching", counted: int = 6
             shard.add(numbers, words, np.zeros_like(words), status=status, values={column: flat})
         shards.append({"file": file})
     manifest = {
-        "columns": {column: {"heads": described.heads, "mean": True, "matrices": 1}},
+        "columns": {column: {"units": described.units, "mean": True, "matrices": 1}},
         "shards": shards,
         "counts": {"sentences": counted},
         "too_long": too_long,

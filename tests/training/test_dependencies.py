@@ -1,8 +1,10 @@
-"""The dependencies between words: heads, the penalty of spans with two, labels that align."""
+"""Dependencies: heads, the penalty of two heads, the reward of subtrees, labels that align."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from attree.training.fit import fit
 from attree.training.gold import NO_HEAD, gold_batch, gold_tree, read_trees
 from attree.training.label_fit import align_labels
 from attree.training.objectives import head_loss
-from attree.training.parts import BatchSource, DependencyPart, second_heads, sum_parts
+from attree.training.parts import BatchSource, DependencyPart, heads_of_spans, sum_parts
 from attree.training.recipes import HEADLESS, RECIPES, TrainingPlan, continued
 from attree.training.scores import SpanScores
 from attree.treebank.conllu import read
@@ -35,40 +37,53 @@ CONLLU = """1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_
 """
 
 
-@given(some.integers(0, 2**32 - 1), some.lists(some.integers(1, 7), min_size=1, max_size=3))
+@given(some.integers(0, 2**32 - 1), some.lists(some.integers(1, 5), min_size=1, max_size=3))
 @settings(max_examples=40, deadline=None)
-def test_the_second_head_of_a_span_is_that_of_plain_loops(seed: int, lengths: list[int]):
+def test_heads_of_spans_are_those_of_every_choice_of_heads(seed: int, lengths: list[int]):
+    """The second head is that of plain loops; a subtree's probability sums over all choices."""
     side = max(lengths) + 1
     generator = np.random.default_rng(seed)
-    likely = generator.dirichlet(np.ones(side), (len(lengths), side - 1)).astype(np.float32)
+    likely = np.zeros((len(lengths), side - 1, side), np.float32)
     for row, n in zip(likely, lengths, strict=True):
-        row[:, n : side - 1] = 0.0
-    found = second_heads(likely, np.array(lengths))
+        row[:n, [*range(n), side - 1]] = generator.dirichlet(np.ones(n + 1), n)
+    seconds, subtrees = heads_of_spans(likely, np.array(lengths))
     for row, n in enumerate(lengths):
+        of_word = [likely[row, w, [*range(n), side - 1]].tolist() for w in range(n)]
         for i in range(n):
             for j in range(i + 2, n + 1):
                 outside = [1 - likely[row, w, i:j].sum() for w in range(i, j)]
                 expected = 0.0 if j - i == n else sorted(outside)[-2]
-                assert found[row, i, j] == pytest.approx(expected, abs=1e-5)
+                assert seconds[row, i, j] == pytest.approx(expected, abs=1e-5)
+                chance = 0.0
+                for heads in product(range(n + 1), repeat=n):
+                    within = [i <= head < j for head in heads]
+                    leaving = [w for w in range(i, j) if not within[w]]
+                    if len(leaving) == 1 and sum(within) == j - i - 1:
+                        chance += math.prod(of_word[w][head] for w, head in enumerate(heads))
+                chance = 0.0 if j - i == n else chance
+                assert subtrees[row, i, j] == pytest.approx(chance, abs=1e-5)
 
 
-def test_two_dependents_are_penalised_and_their_head_with_them_is_not():
-    """``Kedi fareyi kovaladı``, sure heads: the penalty is whole, and of labels alone."""
+def test_two_dependents_are_penalised_and_a_subtree_is_rewarded():
+    """``Kara kedi fareyi kovaladı``, sure heads: penalty and reward are whole."""
     part = DependencyPart(RECIPE, {"layers": [1], "hidden": 4, "size": 3})
     part.penalty.fill_(HEADLESS)
-    heads = torch.full((1, 3, 4), 1e-6)
-    for word, head in enumerate((2, 2, 3)):
+    heads = torch.full((1, 4, 5), 1e-6)
+    for word, head in enumerate((1, 3, 3, 4)):
         heads[0, word, head] = 1.0
     part.heads = lambda *_: heads.log()  # type: ignore[method-assign]
-    scores = part.scores((torch.zeros(1, 4, 4),) * 2, torch.tensor([3]))
+    scores = part.scores((torch.zeros(1, 5, 4),) * 2, torch.tensor([4]))
     assert scores.phrase is not None
-    assert scores.phrase[0, 0, 2] == pytest.approx(-HEADLESS, abs=1e-3)
-    assert scores.phrase[0, 1, 3] == scores.phrase[0, 0, 3] == 0
-    labels = torch.zeros(1, 4, 4, 3)
+    assert scores.phrase[0, 1, 3] == pytest.approx(-HEADLESS, abs=1e-3)
+    assert scores.phrase[0, 0, 2] == pytest.approx(HEADLESS / 3, abs=1e-3)
+    assert scores.span[0, 0, 2] == pytest.approx(HEADLESS / 6, abs=1e-3)
+    assert scores.span.sum() == scores.span[0, 0, 2]
+    assert scores.phrase[0, 2, 4] == scores.phrase[0, 0, 4] == 0
+    labels = torch.zeros(1, 5, 5, 3)
     other = SpanScores(scores.span, scores.span, scores.n_words, labels, ("", "NP", "VP"))
     summed = sum_parts([other, scores]).labels
     assert summed is not None
-    assert summed[0, 0, 2].tolist() == pytest.approx([0.0, -HEADLESS, -HEADLESS], abs=1e-3)
+    assert summed[0, 1, 3].tolist() == pytest.approx([0.0, -HEADLESS, -HEADLESS], abs=1e-3)
 
 
 def test_heads_come_from_conllu_and_punctuation_is_its_own():

@@ -192,7 +192,7 @@ def test_guesses_take_into_account_that_phrases_are_given():
     """Of ten spans of whole trees four are A; of 100 of partial ones 20: one half is given."""
     whole = [1] * 40 + [0] * 60
     known = [1] * 200 + [-1] * 799 + [-2]
-    blocks = [spans_of(whole, is_partial=[False] * 100), spans_of(known, is_half=[True] * 1000)]
+    blocks = [spans_of(whole, is_partial=[False] * 100), spans_of(known, is_partial=[True] * 1000)]
     guess = Guess(blocks, 2)
     assert guess.shares[0, 1] == pytest.approx(0.5, abs=0.01)
     assert not len(guess.labels(blocks[0]))

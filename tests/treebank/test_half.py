@@ -148,7 +148,7 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
     with refused("missing-file", file="nosuch.parquet"):
         read_table(tmp_path / "nosuch.parquet", schema=PARTLY_BRACKETED)
     seen = attree(str(file), "--check")
-    assert "partly bracketed 1 trees; labels: ? is not known, ! no phrase" in seen.out
+    assert "partial    1 trees; labels: ? is not known, ! no phrase" in seen.out
     done = attree("convert", str(file), "--output", "mine.mrg")
     assert "mine.half:1: only some of this tree is known" in done.err
     assert (tmp_path / "mine.mrg").read_text().count("\n") == 1

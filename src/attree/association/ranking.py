@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from attree.association.columns import AGREEMENT, all_of
 from attree.association.selection import RANKED_BY, HeadSelection
-from attree.association.shards import AssociationBatch, column_heads, read, read_manifest
+from attree.association.shards import AssociationBatch, column_units, read, read_manifest
 from attree.association.sources import HEADS as ATTENTION
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
@@ -92,7 +92,7 @@ def rank(
     Raises:
         AttreeError: the manifest has other sentences, or none can be scored.
     """
-    heads = column_heads(read_manifest(manifest), all_of(source), manifest)
+    heads = column_units(read_manifest(manifest), all_of(source), manifest)
     chosen = only
     if chosen is None and trees is not None:
         chosen = draw(gold.sentence[gold.n_words > 1], trees, seed)

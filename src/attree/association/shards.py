@@ -50,7 +50,7 @@ _AGAIN = "run `attree attention` again"
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    heads: list[tuple[int, int]]
+    units: list[tuple[int, int]]
     matrices: int
 
 
@@ -198,8 +198,8 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     return manifest
 
 
-def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> list[Head]:
-    """Return the heads of a column.
+def column_units(manifest: Mapping[str, Any], column: str, path: str | Path) -> list[Head]:
+    """Return the units of a column.
 
     Raises:
         AttreeError: the manifest at ``path`` has no such column; the message lists its columns.
@@ -209,7 +209,7 @@ def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> 
         problem = f"there is no association {column} here, only {', '.join(columns)}"
         fix = "run `attree attention` with this source and this selection of heads"
         raise AttreeError("unknown-association", problem, file=path, fix=fix)
-    return [(layer, head) for layer, head in columns[column]["heads"]]
+    return [(layer, head) for layer, head in columns[column]["units"]]
 
 
 def read(path: str | Path, column: str) -> Iterator[AssociationBatch]:
@@ -224,7 +224,7 @@ def read(path: str | Path, column: str) -> Iterator[AssociationBatch]:
     """
     path = Path(path)
     manifest = read_manifest(path)
-    column_heads(manifest, column, path)
+    column_units(manifest, column, path)
     matrices = manifest["columns"][column]["matrices"]
     for shard in manifest["shards"]:
         yield from _read_shard(path.parent / shard["file"], column, matrices)

@@ -11,7 +11,7 @@ import numpy as np
 from attree.association.columns import AGREEMENT, all_of
 from attree.association.ranking import rank
 from attree.association.selection import RANKED_BY, HeadSelection
-from attree.association.shards import column_heads, read_manifest
+from attree.association.shards import column_units, read_manifest
 from attree.association.sources import HEADS
 from attree.base.status import FALLBACK
 from attree.decoding import Recipe
@@ -50,7 +50,7 @@ class Averager:
         recipe = _recipe(row)
         heads = self.heads(row)
         source, manifest = source_of(row), self.manifests[row.test]
-        units_of_all = column_heads(read_manifest(manifest), all_of(source), manifest)
+        units_of_all = column_units(read_manifest(manifest), all_of(source), manifest)
         units = np.array([units_of_all.index(head) for head in heads])
         parses = parse_shards(manifest, all_of(source), recipe.settings(), FALLBACK, units=units)
         record = scores(test.gold, parses, max_words=row.max_words)
@@ -67,7 +67,7 @@ class Averager:
         select = HeadSelection.parse(row.settings["heads"])
         manifest = self.manifests[row.train]
         if select.kind in ("all", "list"):
-            every = column_heads(read_manifest(manifest), all_of(source), manifest)
+            every = column_units(read_manifest(manifest), all_of(source), manifest)
             return select.apply(np.zeros((every[-1][0] + 1, every[-1][1] + 1)))
         train = self.sets[row.train]
         numbers = np.sort(train.table["sentence"].to_numpy()[rows])

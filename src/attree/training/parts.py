@@ -443,17 +443,22 @@ def with_tags(trees: Trees, scores: SpanScores) -> Trees:
 #: Size of the vectors of words as dependents and as heads.
 _DEPENDENCY_SIZE = 192
 #: Probabilities of a second head between which the penalty grows from none to all of it.
-_UNLIKELY, _LIKELY = 0.4, 0.9
+_SECOND_HEAD = (0.4, 0.9)
+#: Probabilities of a subtree between which the reward grows from none to all of it.
+_SUBTREE = (0.1, 0.7)
+#: Reward of a subtree's labels, and of its span, as shares of the penalty.
+_REWARDS = (1 / 3, 1 / 6)
 
 
 class DependencyPart(BoundaryReader):
-    """A penalty for spans that have more than one head.
+    """A penalty for spans that have more than one head, and a reward for subtrees.
 
-    A phrase of any grammar has one word whose head lies outside it. A biaffine classifier (Dozat
-    and Manning 2017) gives the probability ``p(h | w)`` that word ``h``, or none, is the head of
-    word ``w``; punctuation is its own head. The probability of a second head in a span
-    (:func:`second_heads`) lowers the logits of all its labels but the empty one, by up to
-    ``penalty``.
+    A phrase of any grammar has one word whose head lies outside it, and a word with all that
+    depends on it is nearly always a phrase. A biaffine classifier (Dozat and Manning 2017) gives
+    the probability ``p(h | w)`` that word ``h``, or none, is the head of word ``w``; punctuation is
+    its own head. The probability of a second head in a span (:func:`heads_of_spans`) lowers the
+    logits of all its labels but the empty one, by up to ``penalty``; the probability that it is a
+    subtree raises them, and the span's own score.
 
     The classifier is trained on dependency trees, beside the other parts but apart from them: a
     span's score in training trees, which the other parts know by heart, would teach that heads do
@@ -506,37 +511,47 @@ class DependencyPart(BoundaryReader):
         return logits.masked_fill(outside[:, None], -1e4).log_softmax(-1)
 
     def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
-        """Return the heads, and the penalty of every span, whose own score is 0."""
+        """Return the heads, and what they add to the scores of every span."""
         heads = self.heads(features, n_words, noise)
         side = heads.shape[2]
-        none = torch.zeros(len(heads), side, side, dtype=torch.float64, device=heads.device)
+        span = torch.zeros(len(heads), side, side, dtype=torch.float64, device=heads.device)
         phrase = None
-        if float(self.penalty):
+        if penalty := float(self.penalty):
             likely = heads.detach().exp().cpu().numpy()
-            second = torch.from_numpy(second_heads(likely, n_words.cpu().numpy()))
-            share = ((second - _UNLIKELY) / (_LIKELY - _UNLIKELY)).clamp(0.0, 1.0)
-            phrase = -self.penalty * share.to(heads)
-        return SpanScores(none, none, n_words, phrase=phrase, heads=heads)
+            second, subtree = heads_of_spans(likely, n_words.cpu().numpy())
+            sure = penalty * _ramp(subtree, *_SUBTREE)
+            phrase = torch.from_numpy(_REWARDS[0] * sure - penalty * _ramp(second, *_SECOND_HEAD))
+            phrase, span = phrase.to(heads), torch.from_numpy(_REWARDS[1] * sure).to(span)
+        return SpanScores(span, span, n_words, phrase=phrase, heads=heads)
+
+
+def _ramp(chances: NDArray[np.float32], low: float, high: float) -> NDArray[np.float32]:
+    """Return 0 up to ``low``, 1 from ``high`` on, and a straight line between them."""
+    return np.clip((chances - np.float32(low)) / np.float32(high - low), 0.0, 1.0)
 
 
 @kernel
-def second_heads(likely: NDArray[np.float32], n_words: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return how probable it is of each span's second most probable head that it is one.
+def heads_of_spans(
+    likely: NDArray[np.float32], n_words: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return how probable a second head is in each span, and that the span is a subtree.
 
     A word is a head of a span where its own head lies outside: ``p(w) = Σ p(h | w)`` over the
     words ``h`` outside. The second largest ``p(w)`` of a span's words is near 0 for a phrase, also
     for a long one of many words each of which may belong elsewhere, and near 1 for two
-    neighbouring dependents of another word.
+    neighbouring dependents of another word. A span is a subtree if exactly one of its words is a
+    head, and no word outside has its head inside; words count as independent.
 
     Args:
         likely: (sentences, words, words + 1), probability of each word's head.
         n_words: (sentences,).
 
     Returns:
-        (sentences, words + 1, words + 1), 0 for the whole sentence.
+        two arrays, (sentences, words + 1, words + 1), 0 for single words and the whole sentence.
     """
     side = likely.shape[2]
     seconds = np.zeros((len(n_words), side, side), np.float32)
+    subtrees = np.zeros((len(n_words), side, side), np.float32)
     before = np.zeros((side, side + 1), np.float32)
     for b in range(len(n_words)):
         n = n_words[b]
@@ -545,14 +560,21 @@ def second_heads(likely: NDArray[np.float32], n_words: NDArray[np.int64]) -> NDA
                 before[w, h + 1] = before[w, h] + likely[b, w, h]
         for i in range(n):
             for j in range(i + 2, n + 1):
-                first = second = np.float32(0.0)
-                for w in range(i, j):
-                    outside = np.float32(1.0) - before[w, j] + before[w, i]
-                    second = max(second, min(first, outside))
-                    first = max(first, outside)
-                seconds[b, i, j] = second
-        seconds[b, 0, n] = 0.0
-    return seconds
+                first = second = one = np.float32(0.0)
+                none = closed = np.float32(1.0)
+                for w in range(n):
+                    inside = min(before[w, j] - before[w, i], np.float32(1.0))
+                    if i <= w < j:
+                        outside = np.float32(1.0) - inside
+                        second = max(second, min(first, outside))
+                        first = max(first, outside)
+                        one = one * inside + none * outside
+                        none *= inside
+                    else:
+                        closed *= np.float32(1.0) - inside
+                seconds[b, i, j], subtrees[b, i, j] = second, one * closed
+        seconds[b, 0, n] = subtrees[b, 0, n] = 0.0
+    return seconds, subtrees
 
 
 #: part → its class; to add a part, add a line

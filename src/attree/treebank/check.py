@@ -291,7 +291,7 @@ def _contents(seen: Inspector) -> Iterator[tuple[str, str]]:
     yield "one word", f"{seen.one_word:,} sentences"
     yield "repeated", f"{seen.repeated:,} sentences"
     if seen.partial:
-        yield "partly bracketed", f"{seen.partial:,} trees; {_MARKS}"
+        yield "partial", f"{seen.partial:,} trees; {_MARKS}"
     for name, counter in (("labels", seen.labels), ("tags", seen.tags)):
         shown = [f"{key or '(none)'}\xa0{count:,}" for key, count in counter.most_common(_SHOWN)]
         more = [f"… {len(counter) - _SHOWN:,}\xa0more"] if len(counter) > _SHOWN else []
