@@ -16,6 +16,7 @@ from attree.training.fit import fit
 from attree.training.gold import NO_HEAD, gold_batch, gold_tree, read_trees
 from attree.training.label_fit import align_labels
 from attree.training.objectives import head_loss
+from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, DependencyPart, heads_of_spans, sum_parts
 from attree.training.recipes import HEADLESS, RECIPES, TrainingPlan, continued
 from attree.training.scores import SpanScores
@@ -140,3 +141,20 @@ def test_labels_of_other_names_start_from_those_of_the_same_phrases(encoder, tre
         parts[1].bias[:, 0] += 50.0  # to which no span is a phrase
     assert align_labels(parts[0], first.scorer, source, renamed) == list(parts[0].names[1:])
     assert not parts[0].weights[..., 1:].any()
+
+
+@pytest.mark.parametrize(("f1", "share"), [(95.0, 0.0), (81.5, 0.5), (60.0, 1.0)])
+def test_few_trees_move_a_parser_as_far_as_it_is_wrong_about_them(
+    f1: float, share: float, encoder, trees, monkeypatch: pytest.MonkeyPatch
+):
+    first, plan = fit(encoder, trees, PLAN), replace(PLAN, steps=3)
+    with monkeypatch.context() as patch:
+        patch.setattr("attree.training.fit._average", lambda *_: None)
+        far = fit(encoder, trees, plan, first=first).scorer.state_dict()
+    monkeypatch.setattr(TrainedParser, "f1", lambda *_: f1)
+    near, before = fit(encoder, trees, plan, first=first).scorer.state_dict(), first.scorer
+    for name, weights in before.state_dict().items():
+        part = name.split(".")[1]
+        if part != "tags":  # fitted by themselves
+            step = share if part == "labels" else share / 2
+            torch.testing.assert_close(near[name], torch.lerp(weights, far[name], step))
