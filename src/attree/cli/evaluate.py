@@ -156,7 +156,7 @@ def measures_command(
         plain: Leave out one-word phrases, and all of a unary chain but one, as F1 does: to compare
             labelled trees with unlabelled ones.
     """
-    from attree.apps.measures.tables import check_output, write_measures
+    from attree.apps.measures import check_output, write_measures
     from attree.apps.reading import Reading
     from attree.base.text import safe
     from attree.treebank.language_file import settings_of
