@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 import pytest
 
+from attree.annotate.choosing import WAYS
 from attree.association.sources import SOURCES
 from attree.base import completion
 from attree.bulk import output
-from attree.choosing import WAYS
 from attree.cli.main import COMMANDS, app
 from attree.decoding import DECODERS, UNSUPERVISED
 from attree.ready import ready_parsers
