@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.status import OK
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import read_sentences, refuse_treebanks
 from attree.raw_text.words import Tokeniser
+from attree.trees import OK
 
 if TYPE_CHECKING:
     from attree.parsers.parser import Parser

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.languages import code_of
 from attree.base.options import MOST_BEST
-from attree.base.status import OK, TOO_LONG
 from attree.base.text import encodable
 from attree.parsers.find import Overrides, ParserSource, find_parser, language_of
 from attree.raw_text.words import sentences_of
 from attree.ready import default_parser
 from attree.rivals.grammar import is_grammar
 from attree.rivals.grammar.source import GrammarFolder
+from attree.trees import OK, TOO_LONG
 from attree.trees.constraints import Constraints, paired
 from attree.trees.tree import Tree
 from attree.trees.trees import Trees

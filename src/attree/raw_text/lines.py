@@ -9,10 +9,10 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.reading import DAMAGE, open_compressed
-from attree.base.status import FAILED, OK, TOO_LONG
 from attree.raw_text.inputs import LINE_BYTES, InputFile, open_input
 from attree.raw_text.words import Line, Tokeniser
 from attree.treebank import half
+from attree.trees import FAILED, OK, TOO_LONG
 from attree.trees.constraints import Constraints
 
 #: Statuses of an input line. Only ``ok`` rows have words and spans.

@@ -10,10 +10,10 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
-from attree.base.status import OK
 from attree.base.terminal import say
 from attree.raw_text.inputs import InputFile, find_inputs
 from attree.raw_text.lines import EMPTY, UNDECODABLE, read_lines
+from attree.trees import OK
 
 #: Prefixes of files that lie beside corpora and are no text.
 _NO_CORPUS = ("README", "LICENSE")
