@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.options import between
 from attree.base.registry import check_name
 
@@ -32,7 +32,7 @@ class OutputOptions:
         Parameter(
             name="--to",
             converter=options.words,
-            completer=completion.bulk_formats,
+            completer=options.bulk_formats,
             show_default=PARQUET,
         ),
     ] = ()

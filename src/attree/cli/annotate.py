@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions, between
 from attree.base.terminal import say
@@ -116,8 +116,8 @@ def choose_command(
     *,
     number: Annotated[int, Parameter(validator=between(1))] = 20,
     output: options.Output | None = None,
-    by: Annotated[str, Parameter(completer=completion.ways)] = "random",
-    parser: Annotated[str | None, Parameter(completer=completion.parsers)] = None,
+    by: Annotated[str, Parameter(completer=options.ways)] = "random",
+    parser: Annotated[str | None, Parameter(completer=options.parsers)] = None,
     encoder: options.Encoder | None = None,
     min_words: Annotated[int, Parameter(validator=between(2), group=_TEXT)] = 5,
     max_words: Annotated[options.MaxWords, Parameter(group=_TEXT)] = 30,

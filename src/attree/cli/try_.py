@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import between
 from attree.base.terminal import in_json, say, unread
@@ -34,7 +34,7 @@ def try_command(
     /,
     *,
     parser: options.Parser | None = None,
-    compare: Annotated[options.Words | None, Parameter(completer=completion.parsers)] = None,
+    compare: Annotated[options.Words | None, Parameter(completer=options.parsers)] = None,
     encoder: options.Encoder | None = None,
     language: options.Language | None = None,
     tokenizer: options.Tokenizer | None = None,

@@ -42,7 +42,7 @@ _SIZES = (
 
 
 def convert(source: BinaryIO, folder: Path) -> None:
-    """Convert ``source`` to a checkpoint in ``folder``; a form (see :mod:`attree.encoder.forms`)."""
+    """Convert ``source`` to a checkpoint in ``folder``, a form of :mod:`attree.encoder.forms`."""
     reader = _Reader(source.read())
     sizes, epsilon = _read_head(reader)
     pieces = _Pieces(reader)
