@@ -12,8 +12,7 @@ from attree.annotate.draft import CORRECTIONS, Draft, checked_label, tree_of
 from attree.base.errors import AttreeError
 from attree.treebank.brackets import read_spmrl
 from attree.treebank.sentence import Sentence, SplitSettings
-from attree.trees.chains import joined, parted
-from attree.trees.tree import Tree
+from attree.trees.tree import Tree, joined, parted
 from tests.refusals import refused
 
 WORDS = tuple("abcdefg")

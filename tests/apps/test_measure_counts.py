@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.apps.measures.counts import distinct, of_trees, of_words, phrase_types
+from attree.apps.measures import distinct, of_trees, of_words, phrase_types
 from attree.trees.trees import Trees
 from tests.training import reference
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from attree.apps.measures.tables import write_measures
+from attree.apps.measures import write_measures
 from attree.apps.reading import Reading
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.bulk.output import OutputOptions, Rows, Statistics, make_folders, write_shard

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from attree.apps.measures.tables import TABLES
+from attree.apps.measures import TABLES
 from attree.encoder.converted import installed
 from attree.rivals.grammar.model import UNKNOWN
 from tests.attacks.harness import GOOD, Content, Row, copied, edited, fifo, folder, link

@@ -135,7 +135,6 @@ def test_neutral_modules_are_neither_counted_nor_followed(write: Write) -> None:
 #: What hashed modules use of neutral ones, of all that returns something: a name here must not
 #: change what a result is made of. ``*`` is a module as a whole.
 USED = {
-    "attree.base.completion": "*",
     "attree.base.errors": "DEBUG errno_of",
     "attree.base.files": "is_private made_private private_cache whole_file whole_folder",
     "attree.base.options": "* Asked MOST_BEST ReadingOptions TextOptions between",

@@ -54,8 +54,8 @@ def test_a_terminal_has_a_bar_with_a_rate() -> None:
         pass
     assert process.wait() == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    assert "30/30 lines, " in text
-    assert re.search(r"lines, [\d.]+/s", text)
+    assert re.search(r"corpus: 25 of 30 lines, [\d.]+ a second, 0:00:00 left", text)
+    assert re.search(r"corpus: 30 of 30 lines, [\d.]+ a second", text)
     assert all(len(line.rstrip()) <= 80 for line in re.split(r"[\r\n]+", text))
 
 

@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -291,14 +290,15 @@ def listening(group: int) -> dict[str, int]:
     return found
 
 
-def test_nothing_is_told_by_http_where_no_dashboard_is_asked_for(
+def test_all_that_listens_is_on_loopback_and_nothing_is_told_by_http(
     parse: Parse, tmp_path: Path, long: Path
 ) -> None:
     out = tmp_path / "out"
     with parse.running(long, out, "--workers", "2") as process:
         wait_until(lambda: (out / "progress.json").is_file(), seconds=120)
-        answered = []
-        for port in listening(process.pid).values():
+        answered, ports = [], listening(process.pid)
+        assert len(ports) >= 3  # scheduler, and a nanny and a worker each
+        for port in ports.values():
             for page in ("", "health", "status", "metrics", "json/counts.json", "info/main"):
                 try:
                     urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=5).close()
@@ -306,27 +306,3 @@ def test_nothing_is_told_by_http_where_no_dashboard_is_asked_for(
                     continue
                 answered.append((port, page))
     assert not answered
-
-
-def test_all_that_listens_is_on_loopback_and_the_dashboard_answers_this_machine_only(
-    parse: Parse, tmp_path: Path, long: Path
-) -> None:
-    out = tmp_path / "out"
-    with socket.socket() as taken:
-        # whoever has the usual port
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with parse.running(long, out, "--workers", "2", "--dashboard", address) as process:
-            wait_until(lambda: (out / "progress.json").is_file(), seconds=120)
-            ports = listening(process.pid)
-            said = _some(process)
-            page = said.strip().removeprefix("attree: dashboard: ")
-            with urllib.request.urlopen(page) as answer:
-                assert b"Dask" in answer.read()
-            for host in ("evil.example", "127.0.0.1.evil.example:80", ""):
-                with pytest.raises(urllib.error.HTTPError) as refused:
-                    urllib.request.urlopen(urllib.request.Request(page, headers={"Host": host}))
-                assert refused.value.code == 421, host
-    assert len(ports) >= 4  # scheduler, dashboard, and a nanny and a worker each
-    assert int(page.split(":")[2].split("/")[0]) in ports.values()

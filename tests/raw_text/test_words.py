@@ -1,19 +1,14 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import re
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.raw_text.words import Splitter, settle, splitter_beside, tokeniser
+from attree.raw_text.words import sentences_of, settle, split_beside, tokeniser
 from tests.refusals import refused
 
 
@@ -169,126 +164,30 @@ def test_what_cannot_be_settled_is_refused(
         settle(*given, None)
 
 
-@pytest.fixture
-def on_two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """A process with no tokeniser beside it yet."""
-    pytest.importorskip("spacy", reason="spaCy is not installed")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    splitter_beside.cache_clear()
-    yield monkeypatch
-    splitter_beside.cache_clear()
-
-
-#: More than a pipe holds, a text beyond the bounds, nothing, several sentences, JSON's own marks.
-_TEXTS = ["Don't, 他说" + " and more" * 9_000, "=" * 1000 + " a", "", "One. Two.", "\"\\'"]
-
-
-def _beside(language: str) -> Any:
-    with pytest.MonkeyPatch.context() as as_if:
-        as_if.delitem(sys.modules, "spacy", raising=False)  # not imported yet
-        found = splitter_beside(language)
-    assert type(found) is not Splitter
-    return found
+#: A text beyond the bounds, nothing, several sentences, JSON's own marks, no text at all.
+_TEXTS = [
+    "Don't, 他说" + " and more" * 9_000,
+    "=" * 1000 + " a",
+    "",
+    "One. Two.",
+    "\"\\'",
+    "\ud800 a",
+]
 
 
 @pytest.mark.parametrize("language", ["en", ""])
-def test_texts_are_split_beside_as_they_are_here(
-    on_two_cores: pytest.MonkeyPatch, language: str
-) -> None:
-    beside, here = _beside(language), Splitter(language)
-    for text in _TEXTS:
-        for split in (False, True):
-            assert beside(text, split=split) == here(text, split=split)
-    assert not beside._is_here  # nothing was split here
-    text = "The old man walked home. Go."
-    words = [["The", "old", "man", "walked", "home", "."], ["Go", "."]]
-    assert beside(text, split=True) == ("en", words)
-    assert splitter_beside(language) is beside
+def test_a_text_is_split_beside_as_it_is_here(language: str) -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed")
+    answers = [split_beside(text, language) for text in _TEXTS]
+    assert [answer() for answer in answers] == [sentences_of(text, language) for text in _TEXTS]
 
 
-def _killed(beside: Any) -> None:
-    beside._child.kill()
-    beside._child.wait()
-
-
-def _forked(beside: Any) -> None:
-    beside._owner = 0
-
-
-def _stopped(beside: Any) -> None:
-    beside._child.send_signal(signal.SIGSTOP)
-
-
-@pytest.mark.parametrize("fault", [_killed, _forked, _stopped])
-@pytest.mark.parametrize("after", [0, 1])
-def test_texts_are_split_here_when_nobody_splits_them_beside(
-    on_two_cores: pytest.MonkeyPatch, fault: Callable[[Any], None], after: int
-) -> None:
-    beside = _beside("de")
-    for _ in range(after):
-        assert beside("Geht es?", split=False) == ("de", [["Geht", "es", "?"]])
-    fault(beside)
-    on_two_cores.setattr("attree.raw_text.words._SECONDS_TO_ANSWER", 0.5)
-    assert beside("Das geht.", split=True) == ("de", [["Das", "geht", "."]])
-    assert beside._is_here
-
-
-def test_an_answer_nobody_waited_for_is_not_taken_for_the_next(on_two_cores: None) -> None:
-    beside = _beside("en")
-    assert beside("Wait.", split=False)[1] == [["Wait", "."]]
-
-    def interrupted(answer: bytes) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as ctrl_c, pytest.raises(KeyboardInterrupt):
-        ctrl_c.setattr(json, "loads", interrupted)
-        beside("The first.", split=False)
-    assert beside._child.poll() is not None
-    assert beside("The second.", split=False)[1] == [["The", "second", "."]]
-
-
-@pytest.mark.parametrize("asked", ["Old men. Go.", "Another. One."])
-def test_a_text_that_is_expected_may_come_or_not(on_two_cores: None, asked: str) -> None:
-    beside, here = _beside("en"), Splitter("en")
-    for splitter in (beside, here):
-        splitter.expect("Old men. Go.")
-    for text in (asked, "The next."):
-        assert beside(text, split=True) == here(text, split=True)
-    assert not beside._is_here
-
-
-def test_of_two_texts_that_are_expected_each_gets_its_own_answer(on_two_cores: None) -> None:
-    beside, here = _beside("en"), Splitter("en")
-    for text in ("Old men.", "Young women.", "Old men."):
-        beside.expect(text)
-    for text in ("Old men.", "Young women.", "The end."):
-        assert beside(text, split=True) == here(text, split=True)
-    assert not beside._is_here
-
-
-def test_a_process_that_has_ended_expects_nothing(on_two_cores: None) -> None:
-    beside = _beside("en")
-    _killed(beside)
-    beside.expect("Old men. Go.")
-    assert beside("Old men. Go.", split=True) == ("en", [["Old", "men", "."], ["Go", "."]])
-
-
-def test_its_process_ends_with_the_splitter(on_two_cores: pytest.MonkeyPatch) -> None:
-    beside = _beside("en")
-    child = beside._child
-    assert child.poll() is None
-    del beside
-    splitter_beside.cache_clear()
-    assert child.poll() is not None
-
-
-@pytest.mark.parametrize("why", ["one core", "spaCy is here already", "another program"])
-def test_where_a_process_beside_is_of_no_use(on_two_cores: pytest.MonkeyPatch, why: str) -> None:
-    on_two_cores.delitem(sys.modules, "spacy", raising=False)
-    if why == "one core":
-        on_two_cores.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
-    elif why == "another program":
-        on_two_cores.setattr(sys, "executable", "/usr/bin/qgis")
-    else:
-        on_two_cores.setitem(sys.modules, "spacy", sys)
-    assert type(splitter_beside("en")) is Splitter
+def test_a_text_is_split_here_when_nobody_splits_it_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed")
+    sentences = ("de", [["Das", "geht", "."], ["Gut", "."]])
+    monkeypatch.setattr("attree.raw_text.words._SECONDS_TO_ANSWER", 0.5)
+    for program in ("import time; time.sleep(60)", "raise SystemExit(1)", "print('[1')"):
+        monkeypatch.setattr("attree.raw_text.words._BESIDE", program)
+        assert split_beside("Das geht. Gut.", "de")() == sentences
+    monkeypatch.setattr(sys, "executable", "/nowhere")
+    assert split_beside("Das geht. Gut.", "de")() == sentences

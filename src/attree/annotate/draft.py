@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from attree.base.errors import AttreeError
 from attree.treebank.sentence import Sentence
-from attree.trees.chains import CHAIN, joined, parted
 from attree.trees.constraints import MARKS, Constraints
-from attree.trees.tree import NO_LABEL, Tree
+from attree.trees.tree import CHAIN, NO_LABEL, Tree, joined, parted
 
 Span = tuple[int, int]
 
@@ -37,7 +36,7 @@ class Draft:
 
     Attributes:
         n_words: number of words of the sentence.
-        fixed: fixed phrase → its label, or a chain's (see ``trees/chains.py``); an empty label is
+        fixed: fixed phrase → its label, or a chain's (see ``trees/tree.py``); an empty label is
             left to the parser.
         broken: spans that are no phrases, which the parser must avoid.
         dissolved: spans that are not shown; their children belong to the phrase above.

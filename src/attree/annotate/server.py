@@ -2,7 +2,8 @@
 
 Every program of the machine, and every web page in the same browser, can reach a page on loopback.
 So each request must name this host (another name may resolve to 127.0.0.1), have this page as its
-origin if it has one, and carry the cookie that the one-time link sets. Bodies are bounded.
+origin if it has one, and carry the cookie that the one-time link sets. Bodies, which only an action
+has, are bounded.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import Annotated, Any
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request, cookie_parser
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import (
     FileResponse,
     JSONResponse,
@@ -89,14 +91,7 @@ class Guard:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        refusal = self._refusal(Request(scope))
-        if refusal is None:
-            body = await _body(scope, receive)
-            if body is None:
-                refusal = PlainTextResponse("This request is too large.\n", 413)
-            else:
-                receive = _replay(body, receive)
-        await (refusal or self.app)(scope, receive, guarded)
+        await (self._refusal(Request(scope)) or self.app)(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a refused request, or to the link that opens the page, else None."""
@@ -128,32 +123,19 @@ class Guard:
         return response
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes | None:
+async def _body(request: Request) -> bytes | None:
     """Return the body of a request, or None if it is too large."""
-    length = Headers(scope=scope).get("content-length", "0")
+    length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > _DRAINED:
         return None
-    body, size, more = b"", 0, True
-    while more and size <= _DRAINED:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        size += len(message.get("body", b""))
-        more = message.get("more_body", False)
-        body += message.get("body", b"") if size <= LARGEST_BODY else b""
+    body, size = b"", 0
+    with contextlib.suppress(ClientDisconnect):
+        async for part in request.stream():
+            size += len(part)
+            if size > _DRAINED:
+                break
+            body += part if size <= LARGEST_BODY else b""
     return body if size <= LARGEST_BODY else None
-
-
-def _replay(body: bytes, rest: Receive) -> Receive:
-    """Return a receiver that gives a body that was already read, then the further messages."""
-    waiting = [body]
-
-    async def receive() -> MutableMapping[str, Any]:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-        return await rest()
-
-    return receive
 
 
 #: The page's files → their types.
@@ -186,11 +168,11 @@ def application(session: Session) -> Starlette:
         return JSONResponse(session.state())
 
     async def act(request: Request) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
             return _error("the page sends JSON", 415)
-        body = await request.body()
+        body = await _body(request)
+        if body is None:
+            return _error("this request is too large", 413)
         return await run_in_threadpool(_answer, session, body)
 
     routes = [Route("/state", state), Route("/act", act, methods=["POST"])]

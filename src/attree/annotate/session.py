@@ -33,7 +33,6 @@ from attree.annotate.text import (
 )
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.base.options import TextOptions
-from attree.base.status import FAILED, TOO_LONG
 from attree.bulk.stream import first_lines, how_split
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Chart, Parser
@@ -41,6 +40,7 @@ from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import refuse_treebanks
 from attree.raw_text.words import tokeniser
 from attree.treebank.sentence import Sentence
+from attree.trees import FAILED, TOO_LONG
 from attree.trees.tree import NO_LABEL
 
 #: A phrase of a lower probability is marked as weak.

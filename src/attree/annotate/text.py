@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attree.base.errors import AttreeError
-from attree.base.status import FAILED, OK, TOO_LONG
 from attree.base.terminal import say
 from attree.base.text import name_of
 from attree.raw_text.inputs import InputFile
@@ -17,6 +16,7 @@ from attree.raw_text.words import Tokeniser
 from attree.treebank.formats import format_of, read_files, resolve
 from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Rejected, Sentence
+from attree.trees import FAILED, OK, TOO_LONG
 
 #: Shorter sentences have only one tree.
 LEAST_WORDS = 2

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.status import OK
 from attree.base.terminal import say
 from attree.base.text import name_of
 from attree.bulk.output import is_output, read_shards
 from attree.treebank.formats import together
 from attree.treebank.pairing import read_whole
 from attree.treebank.sentence import Sentence, SplitSettings
+from attree.trees import OK
 from attree.trees.trees import Trees
 
 #: Number of sentences of a treebank that are read at a time.

@@ -20,7 +20,7 @@ from attree.association.shards import ShardWriter, open_shard
 from attree.association.sources import load_source
 from attree.base.errors import AttreeError
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.base.status import OK, TOO_LONG
+from attree.trees import OK, TOO_LONG
 
 if TYPE_CHECKING:
     import torch

@@ -30,7 +30,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.reading import described, read_json
 from attree.base.schemas import pack, unpack
-from attree.base.status import OK
+from attree.trees import OK
 
 if TYPE_CHECKING:
     from attree.encoder.source import Head

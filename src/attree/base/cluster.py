@@ -13,29 +13,24 @@ from __future__ import annotations
 import contextlib
 import functools
 import getpass
-import importlib.util
 import logging
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
-from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, Nanny, Scheduler, SpecCluster, WorkerPlugin
 from distributed.security import Security
-from tornado.web import ErrorHandler
 
 from attree.base.errors import AttreeError
 from attree.base.process import temporary, track_quietly
@@ -53,11 +48,6 @@ _TRIES = 3
 
 _Started = TypeVar("_Started")
 
-#: No HTTP routes: without a dashboard, the cluster answers no HTTP request, whatever its host.
-_NO_ROUTES: dict[str, list[str]] = {
-    "distributed.scheduler.http.routes": [],
-    "distributed.worker.http.routes": [],
-}
 _CONFIG = {
     "distributed.scheduler.worker-saturation": 1.0,
     # a worker is as large as its encoder: paused or ended for its size, it would never continue
@@ -66,6 +56,9 @@ _CONFIG = {
     "distributed.admin.large-graph-warning-threshold": "1GB",
     # Dask's nanny sets it, and every large tensor is then fresh memory: a third slower
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+    # no HTTP request is answered, whatever its host
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
 }
 
 
@@ -79,7 +72,6 @@ class Wanted:
         threads: of each worker's encoder; by default its share of the machine.
         gpus: of this machine, assigned to its workers in turn.
         folder: where batch jobs write their logs.
-        dashboard: address of Dask's dashboard, or None for no dashboard.
         options: of this kind of cluster.
         allowed_failures: how many worker deaths a task survives.
     """
@@ -89,25 +81,19 @@ class Wanted:
     threads: int | None = None
     gpus: int = 0
     folder: Path | None = None
-    dashboard: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     allowed_failures: int = 2
 
-    @property
-    def has_dashboard(self) -> bool:
-        """Whether a dashboard is asked for and can be shown."""
-        return self.dashboard is not None and importlib.util.find_spec("bokeh") is not None
 
-    def scheduler(self, security: Security) -> dict[str, Any]:
-        """Return the arguments of a scheduler that listens on loopback."""
-        return {
-            "host": LOOPBACK,
-            "protocol": "tls://",
-            "security": security,
-            "dashboard": self.has_dashboard,
-            # without a dashboard Dask still serves metrics: on loopback, where they stay private
-            "dashboard_address": self.dashboard or f"{LOOPBACK}:0",
-        }
+def _scheduler(security: Security) -> dict[str, Any]:
+    """Return the arguments of a scheduler that listens on loopback."""
+    return {
+        "host": LOOPBACK,
+        "protocol": "tls://",
+        "security": security,
+        "dashboard": False,
+        "dashboard_address": f"{LOOPBACK}:0",
+    }
 
 
 class Cluster(ABC):
@@ -166,7 +152,7 @@ class Local(Cluster):
                 "env": environment,
             }
             workers[number] = {"cls": Nanny, "options": options}
-        scheduler = {"cls": Scheduler, "options": wanted.scheduler(self.security)}
+        scheduler = {"cls": Scheduler, "options": _scheduler(self.security)}
         how: dict[str, Any] = {"security": self.security, "silence_logs": logging.CRITICAL}
         start = functools.partial(SpecCluster, workers=workers, scheduler=scheduler, **how)
         with _in_spite_of_deaths(start) as running:
@@ -261,7 +247,7 @@ class Slurm(Cluster):
         from dask_jobqueue.slurm import SLURMJob
 
         options = self.wanted.options
-        scheduler = self.wanted.scheduler(self.security)
+        scheduler = _scheduler(self.security)
         if "interface" in options:
             del scheduler["host"]
         logs = (self.wanted.folder or Path()) / "logs"
@@ -367,16 +353,9 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         private.mkdir(mode=0o700)
         scratch = {"temporary-directory": str(private)}
         failures = {"distributed.scheduler.allowed-failures": wanted.allowed_failures}
-        routes = {} if wanted.has_dashboard else _NO_ROUTES
-        stack.enter_context(dask.config.set(_CONFIG | failures | scratch | routes))
-        with warnings.catch_warnings():
-            # where the port is in use, Dask takes another one and prints its address
-            warnings.simplefilter("ignore", UserWarning)
-            running = stack.enter_context(cluster.running(private))
+        stack.enter_context(dask.config.set(_CONFIG | failures | scratch))
+        running = stack.enter_context(cluster.running(private))
         _drop_from_path(private)
-        if cluster.ours and wanted.has_dashboard:
-            _check_hosts(running.scheduler, running.dashboard_link)
-            print(f"attree: dashboard: {running.dashboard_link}", file=sys.stderr, flush=True)
         how: dict[str, Any] = {"set_as_default": False, "security": cluster.security}
         try:
             client = Client(running, timeout=_SECONDS_TO_CONNECT, **how)
@@ -388,21 +367,3 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         if cluster.ours:
             register(client, _NoScratchOnPath(private))
         yield client, cluster, running
-
-
-def _check_hosts(scheduler: Any, link: str) -> None:
-    """Let a dashboard answer only requests for a name of this machine.
-
-    A web page in the same browser can make another name lead here (DNS rebinding).
-    """
-    named = {urlsplit(link).hostname, "localhost", "127.0.0.1", "::1"}
-    named |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
-    application = scheduler.http_application
-    find, delegate = application.find_handler, application.get_handler_delegate
-
-    def find_handler(request: Any, **more: Any) -> Any:
-        if urlsplit(f"//{request.host}").hostname in named:
-            return find(request, **more)
-        return delegate(request, ErrorHandler, {"status_code": 421})
-
-    application.find_handler = find_handler

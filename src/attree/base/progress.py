@@ -6,8 +6,8 @@ import datetime
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 
 from attree.base.text import safe
 
@@ -38,60 +38,39 @@ def progress(
         unit: what is counted.
         done: how many were done before; they do not count in the rate.
     """
-    if sys.stderr.isatty():
-        yield from _bar(what, total, unit, done)
-        return
     began = shown = time.monotonic()
     before = done
+
+    def line(now: float) -> str:
+        rate = (done - before) / (now - began) if now > began else 0.0
+        seconds_left = round((total - done) / rate) if rate else 0
+        left = f", {datetime.timedelta(seconds=seconds_left)} left" if rate and done < total else ""
+        speed = f", {f'{rate:,.0f}' if rate >= 10 else f'{rate:.2g}'} a second" if rate else ""
+        return safe(f"{what}: {done:,} of {total:,} {unit}{speed}{left}")
 
     def advance(count: int) -> None:
         nonlocal done, shown
         done += count
         now = time.monotonic()
-        if now - shown >= _SECONDS_BETWEEN_LINES and done < total:
+        if now - shown >= pause and done < total:
             shown = now
-            say(now - began)
+            show(line(now))
 
-    def say(seconds: float) -> None:
-        rate = (done - before) / seconds if seconds > 0 else 0.0
-        seconds_left = round((total - done) / rate) if rate else 0
-        left = f", {datetime.timedelta(seconds=seconds_left)} left" if rate and done < total else ""
-        speed = f", {_round(rate)} a second" if rate else ""
-        line = f"{what}: {done:,} of {total:,} {unit}{speed}{left}"
-        print(safe(line), file=sys.stderr, flush=True)
-
-    yield advance
-    say(time.monotonic() - began)
+    with ExitStack() as stack:
+        show: Callable[[str], None] = partial(print, file=sys.stderr, flush=True)
+        pause = _SECONDS_BETWEEN_LINES
+        if sys.stderr.isatty():
+            show, pause = _bar(stack, total, lambda: done), 0.0
+        yield advance
+        show(line(time.monotonic()))
 
 
-def _round(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
-
-
-def _bar(what: str, total: int, unit: str, done: int) -> Iterator[Callable[[int], None]]:
+def _bar(stack: ExitStack, total: int, done: Callable[[], int]) -> Callable[[str], None]:
+    """Show a bar on stderr until the stack is closed; return what sets the text beside it."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    class Rate(ProgressColumn):
-        def render(self, task: Any) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text(f"{unit}, {_round(speed)}/s" if speed else unit)
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        Rate(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total, completed=done)
-        yield lambda count: bar.advance(task, count)
+    columns = BarColumn(bar_width=None), TextColumn("{task.description}", markup=False)
+    bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), expand=True))
+    task = bar.add_task("", total=total, completed=done())
+    return lambda text: bar.update(task, completed=done(), description=text)

@@ -27,7 +27,6 @@ _PREFIX = f"{attree.__name__}."
 #: imports are hashed, or another word in a message would run everything again. Of what they return,
 #: other modules use only the names that a test lists.
 NEUTRAL = {
-    "attree.base.completion": "offers names at TAB",
     "attree.trees.drawing": "draws a tree for people",
     "attree.base.errors": "says what is wrong with an input",
     "attree.base.files": "writes what it is given, whole or not at all",

@@ -155,7 +155,6 @@ def dask_workers(place: Place, setup: WorkerSetup, count: int) -> Iterator[DaskW
         threads=setup.threads,
         gpus=gpus(setup.device),
         folder=Path(setup.folder),
-        dashboard=None if place.dashboard == "none" else place.dashboard,
         options=place.cluster_options,
         allowed_failures=0,  # the driver counts failures, and makes the last try alone
     )

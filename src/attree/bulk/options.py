@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.options import between
 from attree.base.registry import check_name
 
@@ -32,7 +32,7 @@ class OutputOptions:
         Parameter(
             name="--to",
             converter=options.words,
-            completer=completion.bulk_formats,
+            completer=options.bulk_formats,
             show_default=PARQUET,
         ),
     ] = ()
@@ -97,7 +97,6 @@ class Place:
         tls_key: The key of --tls-cert.
         slurm: One Slurm job a worker: KEY=VALUE for queue, account, cores, memory, walltime,
             interface, extra.
-        dashboard: Address to watch several workers at, such as 127.0.0.1:8787.
     """
 
     workers: Annotated[options.Workers, Parameter(show_default="one, or one a GPU")] = 0
@@ -106,7 +105,6 @@ class Place:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     slurm: Annotated[tuple[str, ...], Parameter(converter=options.words)] = ()
-    dashboard: str = "none"
 
     @property
     def cluster(self) -> str | None:

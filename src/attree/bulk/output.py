@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.files import make_folder, whole_file, write_text
-from attree.base.status import OK
 from attree.bulk.options import BRACKETS, OutputOptions
+from attree.trees import OK
 from attree.trees.parses import named_arrays, trees_of
 from attree.trees.trees import Trees
 

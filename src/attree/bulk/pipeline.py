@@ -25,7 +25,6 @@ import torch
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.status import FALLBACK, OK, TOO_LONG
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
 from attree.parsers.batches import Prepared, in_threads, threads_of
@@ -33,6 +32,7 @@ from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
 from attree.raw_text.lines import EMPTY, line_constraints, line_ids, parse_lines, reasons
 from attree.raw_text.words import Line, Tokeniser, tokeniser
+from attree.trees import FALLBACK, OK, TOO_LONG
 from attree.trees.constraints import Constraints
 from attree.trees.trees import Trees
 

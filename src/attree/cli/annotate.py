@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions, between
 from attree.base.terminal import say
 from attree.base.text import safe
-from attree.choosing import RANDOM, WAYS
 from attree.ready import default_parser
 
 if TYPE_CHECKING:
-    from attree.choosing.ranking import SentenceMeasures
-    from attree.parsers.find import ParserSource
+    from attree.annotate.choosing import SentenceMeasures
 
 _PARSER, _TEXT, _PAGE = "Parser", "Text", "Page"
 
@@ -111,9 +109,6 @@ def _open(link: str) -> None:
         threading.Timer(0.5, webbrowser.open, [link]).start()
 
 
-_TEXT = "Text"
-
-
 @options.needs(encoder="parser", device="parser by", overwrite="output")
 def choose_command(
     inputs: options.Paths,
@@ -121,8 +116,8 @@ def choose_command(
     *,
     number: Annotated[int, Parameter(validator=between(1))] = 20,
     output: options.Output | None = None,
-    by: Annotated[str, Parameter(completer=completion.ways)] = RANDOM,
-    parser: Annotated[str | None, Parameter(completer=completion.parsers)] = None,
+    by: Annotated[str, Parameter(completer=options.ways)] = "random",
+    parser: Annotated[str | None, Parameter(completer=options.parsers)] = None,
     encoder: options.Encoder | None = None,
     min_words: Annotated[int, Parameter(validator=between(2), group=_TEXT)] = 5,
     max_words: Annotated[options.MaxWords, Parameter(group=_TEXT)] = 30,
@@ -152,11 +147,13 @@ def choose_command(
         min_words: Shortest sentence, in words.
         pool: Number of sentences, drawn at random, to choose from.
     """
+    from attree.annotate.choosing import RANDOM, WAYS, Window, measure, read_pool
     from attree.base.files import check_apart, check_new, write_text
+    from attree.base.progress import progress, silent
     from attree.base.registry import choose
     from attree.bulk.stream import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
-    from attree.raw_text.candidates import Window, read_pool
+    from attree.parsers.parser import Parser
     from attree.raw_text.inputs import KINDS
     from attree.raw_text.words import tokeniser
 
@@ -174,7 +171,9 @@ def choose_command(
     splitting = how_split(source, text, first_lines(inputs, text.column))
     split = tokeniser(splitting.name, split=splitting.sentences)
     drawn = read_pool(inputs, split, window, size=pool, seed=seed, column=text.column)
-    measured = _measured(drawn.words, source, device)
+    loaded = Parser.of(source, device=device) if source else None
+    with progress("measuring", total=len(drawn.words)) if loaded else silent() as advance:
+        measured = measure(loaded, drawn.words, advance=advance)
     chosen = rank(measured, number).tolist()
     lines = [" ".join(drawn.words[position]) for position in chosen]
     if output is None:
@@ -185,27 +184,6 @@ def choose_command(
         write_text(output, "".join(f"{line}\n" for line in lines))
     cost = int(measured.brackets[chosen].sum())
     say(f"{len(chosen):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
-
-
-def _measured(
-    words: Sequence[Sequence[str]], source: ParserSource | None, device: str | None
-) -> SentenceMeasures:
-    """Measure sentences; without a parser only the brackets of binary trees."""
-    import numpy as np
-
-    from attree.choosing.ranking import SentenceMeasures
-
-    if source is None:
-        lengths = np.array(list(map(len, words)))
-        nothing = np.full(len(lengths), np.nan)
-        return SentenceMeasures(nothing, np.zeros((len(lengths), 0), np.float32), lengths - 1)
-    from attree.base.progress import progress
-    from attree.choosing.measure import measure
-    from attree.parsers.parser import Parser
-
-    parser = Parser.of(source, device=device)
-    with progress("measuring", total=len(words)) as advance:
-        return measure(parser, words, advance=advance)
 
 
 def _in_json(words: Sequence[str], measured: SentenceMeasures, position: int) -> str:

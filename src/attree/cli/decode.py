@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 
 
 def decode_command(
@@ -18,7 +18,7 @@ def decode_command(
     output: options.ParsesOutput,
     association: options.Association | None = None,
     score: options.Score | None = None,
-    decoder: Annotated[options.Decoder | None, Parameter(completer=completion.decoders)] = None,
+    decoder: Annotated[options.Decoder | None, Parameter(completer=options.decoders)] = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads."""
     from attree.stages.from_shards import write_parses
@@ -31,7 +31,7 @@ def apply_command(
     sentences: options.Trees,
     /,
     *,
-    parser: Annotated[str, Parameter(completer=completion.parsers)],
+    parser: Annotated[str, Parameter(completer=options.parsers)],
     encoder: options.Encoder,
     output: options.ParsesOutput,
     decoder: options.Decoder | None = None,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import ReadingOptions
 from attree.training import STEPS
@@ -35,7 +35,7 @@ def evaluate_command(
     split: Annotated[str | None, Parameter(group=_TRAIN)] = None,
     trees: Annotated[options.Words, Parameter(group=_TRAIN)] = _NUMBERS_OF_TREES,
     draws: Annotated[int, Parameter(validator=options.between(1), group=_TRAIN)] = 1,
-    parser: Annotated[options.Words | None, Parameter(completer=completion.methods)] = None,
+    parser: Annotated[options.Words | None, Parameter(completer=options.methods)] = None,
     encoder: Annotated[options.Encoder | None, Parameter(group=_TRAIN)] = None,
     steps: Annotated[options.Steps, Parameter(group=_TRAIN)] = STEPS,
     start: Annotated[str | None, Parameter(group=_TRAIN)] = None,
@@ -156,7 +156,7 @@ def measures_command(
         plain: Leave out one-word phrases, and all of a unary chain but one, as F1 does: to compare
             labelled trees with unlabelled ones.
     """
-    from attree.apps.measures.tables import check_output, write_measures
+    from attree.apps.measures import check_output, write_measures
     from attree.apps.reading import Reading
     from attree.base.text import safe
     from attree.treebank.language_file import settings_of

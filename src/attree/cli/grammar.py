@@ -61,11 +61,11 @@ def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesO
 
     from attree.base.progress import progress
     from attree.base.schemas import SENTENCES_SCHEMA, read_table
-    from attree.base.status import OK
     from attree.parsers.parser import Parser
     from attree.rivals.grammar.folder import read_grammar
     from attree.rivals.grammar.parser import GrammarModel
     from attree.treebank.as_table import as_table
+    from attree.trees import OK
     from attree.trees.parses import Parses, write_parsed
 
     learnt, vocabulary, card = read_grammar(grammar)

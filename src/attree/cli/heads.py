@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from attree.association.selection import RANKED_BY, HeadSelection
 from attree.association.sources import HEADS
-from attree.base import completion, options
+from attree.base import options
 from attree.base.registry import check_name
 from attree.decoding import DECODERS
 from attree.scoring import SCORES
@@ -24,11 +24,11 @@ def heads_command(
     score: Annotated[options.Score, Parameter(help=f"Split score: {', '.join(SCORES)}.")],
     decoder: Annotated[
         options.Decoder,
-        Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=completion.decoders),
+        Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=options.decoders),
     ],
     output: options.Output,
     output_selection: Path,
-    association: Annotated[str, Parameter(completer=completion.associations)] = "raw",
+    association: Annotated[str, Parameter(completer=options.associations)] = "raw",
     source: options.Source = HEADS,
     heads: options.Heads = "above:30",
     rank_by: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.training.options import MORE, PARSER, TREES, TUNING, Changes, Choice, Fitting
 
@@ -29,7 +29,7 @@ def train_command(
     language: Annotated[options.Language | None, Parameter(group=TREES)] = None,
     evaluate_on: Annotated[options.TreebankFiles | None, Parameter(group=TREES)] = None,
     allow_overlap: Annotated[options.AllowOverlap, Parameter(group=TREES)] = False,
-    parser: Annotated[str | None, Parameter(group=PARSER, completer=completion.recipes)] = None,
+    parser: Annotated[str | None, Parameter(group=PARSER, completer=options.recipes)] = None,
     layer: Annotated[list[int] | None, Parameter(converter=options.numbers, group=PARSER)] = None,
     changes: Annotated[Changes, Parameter(name="*")] = Changes(),
     tune_layers: Annotated[options.Words | None, Parameter(group=TUNING)] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import Asked, ReadingOptions
 from attree.base.settings import form_of, meanings
@@ -169,7 +169,7 @@ def convert_command(
     /,
     *,
     output: options.Output,
-    to: Annotated[str | None, Parameter(completer=completion.written_formats)] = None,
+    to: Annotated[str | None, Parameter(completer=options.written_formats)] = None,
     format: Annotated[options.Format | None, Parameter(group=_READING)] = None,
     encoding: Annotated[options.Encoding | None, Parameter(group=_READING)] = None,
     labels: Annotated[options.Labels | None, Parameter(group=_READING)] = None,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import between
 from attree.base.terminal import in_json, say, unread
@@ -34,7 +34,7 @@ def try_command(
     /,
     *,
     parser: options.Parser | None = None,
-    compare: Annotated[options.Words | None, Parameter(completer=completion.parsers)] = None,
+    compare: Annotated[options.Words | None, Parameter(completer=options.parsers)] = None,
     encoder: options.Encoder | None = None,
     language: options.Language | None = None,
     tokenizer: options.Tokenizer | None = None,
@@ -64,20 +64,24 @@ def try_command(
     """
     from attree.base.compiled import interpreting_small
     from attree.base.files import check_new
-    from attree.parsers.parser import Parser, splitter_for
-    from attree.raw_text.words import ANY, WHITESPACE, settle
+    from attree.base.languages import code_of
+    from attree.parsers.find import language_of
+    from attree.parsers.parser import Parser
+    from attree.raw_text.words import ANY, WHITESPACE, settle, split_beside
 
     check_new([svg], overwrite=overwrite)
     names = compare or [default_parser(encoder=encoder) if parser is None else parser]
     by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
+    split = None
     if sentence not in (None, "-") and not by_spaces:
-        splitter_for(names[0], language).expect(str(sentence))
+        code = code_of(language) if language else language_of(names[0])
+        split = split_beside(str(sentence), code)
     parsers = {name: Parser.load(name, encoder=encoder, language=language) for name in names}
     form = "brackets" if brackets else "json" if as_json else "tree"
     if constraints:
         sentences = _partly_bracketed(constraints, sentence)
     else:
-        sentences = _sentences(sentence, parsers[names[0]], by_spaces)
+        sentences = _sentences(sentence, parsers[names[0]], by_spaces, split)
     for number, (words, constraint) in enumerate(sentences):
         with interpreting_small(number < _FIRST):
             _show(words, constraint, parsers, best, form, svg)
@@ -127,9 +131,15 @@ def _partly_bracketed(
 
 
 def _sentences(
-    sentence: str | None, parser: Parser, by_spaces: bool
+    sentence: str | None,
+    parser: Parser,
+    by_spaces: bool,
+    split: Callable[[], tuple[str, list[list[str]]]] | None,
 ) -> Iterator[tuple[list[str], None]]:
-    """Yield the words of the sentences; say once which language's rules split them."""
+    """Yield the words of the sentences; say once which language's rules split them.
+
+    ``split`` waits for those of ``sentence``, if they are being split already.
+    """
     from attree.parsers.reading import doubt
     from attree.raw_text.words import how_split
 
@@ -142,7 +152,7 @@ def _sentences(
         if by_spaces:
             yield text.split(), None
             continue
-        code, sentences = parser.sentences(text)
+        code, sentences = split() if split else parser.sentences(text)
         if code not in named_codes:
             named_codes.add(code)
             say(f"attree: {how_split(code, text)}")

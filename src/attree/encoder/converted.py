@@ -25,9 +25,10 @@ from safetensors import SafetensorError
 from attree.base.errors import AttreeError, errno_of
 from attree.base.files import lock, private_cache, whole_folder, write_json
 from attree.base.reading import check_regular, read_described
+from attree.base.registry import load
 from attree.base.terminal import say
 from attree.encoder.checkpoint import checkpoint_files, stamps
-from attree.encoder.forms import Carried, carried, form
+from attree.encoder.forms import FORMS, Carried, carried
 
 #: Record of a conversion: its source, and the sizes and times of its files.
 _RECORD = "converted.json"
@@ -140,7 +141,7 @@ def _make(name: str, encoder: Carried, files: Sequence[Path], folder: Path) -> N
     with whole_folder(folder) as part:
         try:
             with _joined(files, folder.parent) as source:
-                form(encoder.form).convert(source, part)
+                load(FORMS[encoder.form])(source, part)
         except AttreeError as error:
             raise error.replace(file=files[0], fix=encoder.reinstall) from error
         record = _Record(encoder.fingerprint, stamps(checkpoint_files(part)), sources)

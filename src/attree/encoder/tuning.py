@@ -19,7 +19,7 @@ from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import say
 from attree.encoder.source import ResolvedEncoder, has_new_head, verify
 from attree.raw_text.inputs import InputFile
-from attree.raw_text.training_text import measure, read_texts, text_files
+from attree.raw_text.lines import measure, read_texts, text_files
 
 _BASE = ("slug", "kind", "id", "revision", "fingerprint")
 #: All files of a tokeniser; they are copied unchanged, so that pieces stay the same.

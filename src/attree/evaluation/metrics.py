@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
-from attree.base.status import FALLBACK, SKIPPED
 from attree.evaluation import DEFAULT_LABELS, PROFILES
 from attree.evaluation.counts import Confusion, Counts
 from attree.evaluation.dependencies import PUNCTUATION, phrases_and_subtrees
 from attree.evaluation.labels import label_confusion, label_recall
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
+from attree.trees import FALLBACK, SKIPPED
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
 

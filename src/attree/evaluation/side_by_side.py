@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.status import SKIPPED
 from attree.base.tables import Table, number, show
 from attree.evaluation import HEADED, METRICS
 from attree.evaluation.baselines import fixed_parses
@@ -36,6 +35,7 @@ from attree.treebank.labels import UNIVERSAL, tables
 from attree.treebank.pairing import as_parses, paired
 from attree.treebank.sentence import Sentence, SplitSettings
 from attree.treebank.table import from_table, to_table
+from attree.trees import SKIPPED
 from attree.trees.parses import Parses
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from attree.association.ranking import rank
 from attree.association.selection import RANKED_BY, HeadSelection
 from attree.association.shards import column_units, read_manifest
 from attree.association.sources import HEADS
-from attree.base.status import FALLBACK
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder
 from attree.encoder.source import Head
@@ -22,6 +21,7 @@ from attree.parsers.heads import HeadsModel
 from attree.parsers.parser import Parser
 from attree.plan.rows import ExperimentRow
 from attree.stages.from_shards import parse_shards
+from attree.trees import FALLBACK
 
 
 class Averager:

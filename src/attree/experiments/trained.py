@@ -10,7 +10,6 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
-from attree.base.status import FALLBACK, OK
 from attree.encoder.load import Encoder
 from attree.experiments.data import (
     Records,
@@ -34,6 +33,7 @@ from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel, TrainedParser, load_parser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
 from attree.training.recipes import MANY_TREES, TrainingPlan, adapted, continued, recipe
+from attree.trees import FALLBACK, OK
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import NotFiniteError
-from attree.base.status import FAILED, FALLBACK
 from attree.decoding.batch import decode
 from attree.decoding.constrained import SplitChart, branched_right
 from attree.decoding.fixed import fixed_trees
+from attree.trees import FAILED, FALLBACK
 from attree.trees.constraints import NOTHING_KNOWN, Constraints, Known
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees

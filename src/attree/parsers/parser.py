@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.languages import code_of
 from attree.base.options import MOST_BEST
-from attree.base.status import OK, TOO_LONG
 from attree.base.text import encodable
 from attree.parsers.find import Overrides, ParserSource, find_parser, language_of
-from attree.raw_text.words import Splitter, splitter_beside
+from attree.raw_text.words import sentences_of
 from attree.ready import default_parser
 from attree.rivals.grammar import is_grammar
 from attree.rivals.grammar.source import GrammarFolder
+from attree.trees import OK, TOO_LONG
 from attree.trees.constraints import Constraints, paired
 from attree.trees.tree import Tree
 from attree.trees.trees import Trees
@@ -160,6 +160,9 @@ class Parser:
         tokens_per_batch: word pieces in a batch of the encoder; by default chosen by device.
         language: name or code of the language whose rules split strings into sentences and words;
             by default each string's language is detected.
+
+    Attributes:
+        language: code of that language; empty if it is detected.
     """
 
     def __init__(
@@ -173,13 +176,8 @@ class Parser:
         self.model, self.encoder = model, model.encoder
         self._max_words = max_words
         self._tokens_per_batch = tokens_per_batch or model.encoder.tokens_per_batch
-        self._splitter = Splitter(code_of(language) if language else "")
+        self.language = code_of(language) if language else ""
         self._made_by: tuple[Any, dict[str, Any]] | None = None
-
-    @property
-    def language(self) -> str:
-        """Code of the language whose rules split strings; empty if it is detected per string."""
-        return self._splitter.language
 
     @classmethod
     def load(
@@ -197,7 +195,7 @@ class Parser:
         language: str | None = None,
         **settings: Any,
     ) -> Parser:
-        """Load a parser, and meanwhile let another process prepare to split strings into words.
+        """Load a parser.
 
         Args:
             parser: ``universal``, ``upoa``, ``upio`` or ``upio-log`` (for a hundred languages), a
@@ -222,13 +220,10 @@ class Parser:
         """
         parser = str(default_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
-        splitter = splitter_for(parser, language)
+        settings["language"] = code_of(language) if language else language_of(parser)
         grammar = is_grammar(parser) and chosen == Overrides()
         source = GrammarFolder(parser) if grammar else find_parser(parser, chosen)
-        settings["language"] = splitter.language or None
-        loaded = cls.of(source, device=device, threads=threads, **settings)
-        loaded._splitter = splitter
-        return loaded
+        return cls.of(source, device=device, threads=threads, **settings)
 
     @classmethod
     def of(
@@ -474,8 +469,7 @@ class Parser:
                 if not isinstance(word, str) or not word.strip():
                     raise _no_sentence(word, "word")
             return list(map(encodable, sentence))
-        _, sentences = self._splitter(text := _text(sentence), split=False)
-        return text.split() if sentences is None else sentences[0]
+        return sentences_of(sentence, self.language, split=False)[1][0]
 
     def sentences(self, text: str) -> tuple[str, list[list[str]]]:
         """Split a text into sentences of words.
@@ -487,8 +481,7 @@ class Parser:
             the code of the language whose rules were used, and the words of each sentence; a text
             that is too long for the rules is one sentence, split at white space.
         """
-        code, sentences = self._splitter(text := _text(text), split=True)
-        return code, [text.split()] if sentences is None else sentences
+        return sentences_of(text, self.language)
 
     def prepare(
         self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()
@@ -525,21 +518,6 @@ class Parser:
 def _load_again(made_by: bytes) -> Parser:
     source, settings = pickle.loads(made_by)
     return Parser.of(source, **settings)
-
-
-def splitter_for(parser: str, language: str | None) -> Splitter:
-    """Return the splitter of a parser's strings, which works in a process beside, started now.
-
-    Args:
-        parser: its name or folder.
-        language: as for :meth:`Parser.load`.
-    """
-    return splitter_beside(code_of(language) if language else language_of(parser))
-
-
-def _text(text: str) -> str:
-    """Return text that can be encoded, without the byte-order mark of a file."""
-    return encodable(text).removeprefix("\ufeff")
 
 
 def _warn_of_words(trees: Sequence[Tree]) -> None:

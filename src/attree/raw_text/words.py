@@ -15,25 +15,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import itertools
 import json
-import multiprocessing
-import os
 import re
 import subprocess
 import sys
-import threading
-import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.languages import ANY, candidates, code_of, rules_for
 from attree.base.process import without_collecting
+from attree.base.text import encodable
 
 #: A text, or its words if the input is split already.
 Line = str | list[str]
@@ -191,153 +186,58 @@ def sentence_starts(text: str, language: str) -> list[int]:
     return [0, *itertools.accumulate(map(len, parts[:-1]))]
 
 
-class Splitter:
-    """Split texts one by one, by the rules of one language or of each text's language.
+def sentences_of(text: str, language: str, *, split: bool = True) -> tuple[str, list[list[str]]]:
+    """Split a text into sentences of words, by the rules of one language or of its own.
 
     Args:
-        language: its code; if empty, it is detected from each text.
+        text: any, with a file's byte-order mark or without; past the bounds of the rules it is one
+            sentence, split at white space.
+        language: its code; if empty, it is detected.
+        split: whether the text is cut into sentences; else it is one.
+
+    Returns:
+        the code of the language, and the words of each sentence.
     """
-
-    def __init__(self, language: str) -> None:
-        self.language = language
-
-    def __call__(self, text: str, *, split: bool) -> tuple[str, Sentences]:
-        """Return the code of a text's language, and its sentences.
-
-        Args:
-            text: any.
-            split: whether it is cut into sentences.
-        """
-        code = self.language or _told(candidates([text]))[0] or ANY
-        return code, _rules(rules_for(code))([text], split=split)[0]
-
-    def prepare(self) -> None:
-        """Load the rules and the language identifier."""
-        self("A.", split=True)
-
-    def expect(self, text: str) -> None:
-        """Say which text will be cut into sentences next: another process may begin now."""
+    text = encodable(text).removeprefix("\ufeff")
+    code = language or _told(candidates([text]))[0] or ANY
+    return code, _rules(rules_for(code))([text], split=split)[0] or [text.split()]
 
 
-#: The program of the process beside, which only splits: torch, which spaCy would import for its
-#: models, is blocked. It ends if no text comes within a minute.
+#: Splits one text. torch, which spaCy would import for its models, is blocked.
 _BESIDE = """
-import json, select, sys
-sys.path[:] = json.loads(sys.argv[1])
-sys.modules["torch"] = None
-from attree.raw_text.words import Splitter
-split = Splitter(sys.argv[2])
-split.prepare()
-if select.select([sys.stdin], [], [], 60)[0]:
-    for line in sys.stdin:
-        text, cut = json.loads(line)
-        print(json.dumps(split(text, split=cut)), flush=True)
+import json, sys
+sys.path[:], sys.modules["torch"] = json.loads(sys.argv[1]), None
+from attree.raw_text.words import sentences_of
+print(json.dumps(sentences_of(*sys.argv[2:])))
 """
 
 
-#: How long to wait for the process beside, whose loading takes a second or two.
-_SECONDS_TO_ANSWER = 30.0
-#: Characters of a text that a pipe surely holds, so that nothing waits for it to be read.
-_MOST_EXPECTED = 2_000
+def split_beside(text: str, language: str) -> Callable[[], tuple[str, list[list[str]]]]:
+    """Begin to split a text in another process; return a function that waits for the answer.
 
-
-@functools.cache
-def splitter_beside(language: str) -> Splitter:
-    """Return a splitter that works in a process of its own, started now.
-
-    Importing spaCy takes half a second, and loading the language identifier another: here they run
-    while this process loads an encoder.
-
-    Args:
-        language: as for :class:`Splitter`.
-
-    Returns:
-        a splitter that all parsers of this process share, and that ends with it. It works in this
-        process if another one would not help: on a single core, in a worker, or if spaCy is
-        imported already or not installed.
+    Importing spaCy takes half a second, and loading the language identifier another: there they run
+    while this process loads an encoder. Arguments and answer are those of :func:`sentences_of`.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if (
-        (cores or 1) < 2
-        or multiprocessing.parent_process() is not None
-        or "spacy" in sys.modules
-        or importlib.util.find_spec("spacy") is None
-        or not Path(sys.executable or "").name.startswith("python")  # another program embeds Python
-    ):
-        return Splitter(language)
+    command = [sys.executable, "-I", "-c", _BESIDE, json.dumps([*map(str, sys.path)]), text]
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     try:
-        return _Beside(language)
-    except OSError:
-        return Splitter(language)
+        child = subprocess.Popen([*command, language], stdout=pipe, stderr=nothing)
+    except (OSError, ValueError):  # no process can be started, or none with such a text
+        return functools.partial(sentences_of, text, language)
 
-
-class _Beside(Splitter):
-    """Split texts in another process; after any failure, split them here."""
-
-    def __init__(self, language: str) -> None:
-        super().__init__(language)
-        self._lock, self._is_here = threading.Lock(), False
-        self._asked: list[Any] | None = None  # the question that it works on
-        command = [sys.executable, "-I", "-c", _BESIDE, json.dumps([*map(str, sys.path)]), language]
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        # its own session, so that Ctrl-C in the terminal does not reach it
-        self._child = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=nothing, start_new_session=True
-        )
-        self._end = weakref.finalize(self, _end, self._child, os.getpid())
-        self._owner = os.getpid()
-
-    def __call__(self, text: str, *, split: bool) -> tuple[str, Sentences]:
-        # a fork must not read its parent's answers, nor wait for a lock that nobody will release
-        if not self._is_here and os.getpid() == self._owner:
-            with self._lock:
-                answer = self._ask([text, split])
-            if answer is not None:
-                return answer
-        self._is_here = True
-        return super().__call__(text, split=split)
-
-    def expect(self, text: str) -> None:
-        if len(text) > _MOST_EXPECTED or os.getpid() != self._owner:
-            return
-        with self._lock, contextlib.suppress(OSError):  # if it has ended, the answer shows it
-            if self._asked is None:  # one answer at a time is waited for
-                self._write([text, True])
-
-    def _write(self, question: list[Any]) -> None:
-        assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps(question).encode() + b"\n")
-        self._child.stdin.flush()
-        self._asked = question
-
-    def _ask(self, question: list[Any]) -> tuple[str, Sentences] | None:
-        """Return the answer of the process, or None if there is none."""
-        assert self._child.stdout is not None
-        late = threading.Timer(_SECONDS_TO_ANSWER, self._child.kill)  # the process may hang
-        late.daemon = True
-        late.start()
+    def answer() -> tuple[str, list[list[str]]]:
         try:
-            if self._asked not in (None, question):
-                self._child.stdout.readline()
-            if self._asked != question:
-                self._write(question)
-            code, sentences = json.loads(self._child.stdout.readline())
-            self._asked = None
-        except (OSError, ValueError):  # it has ended, maybe within a line
-            self._end()
-            return None
-        except BaseException:  # interrupted: its late answer must not be taken for the next
-            self._end()
-            raise
-        finally:
-            late.cancel()
+            code, sentences = json.loads(child.communicate(timeout=_SECONDS_TO_ANSWER)[0])
+        except (subprocess.TimeoutExpired, ValueError):  # it hangs, or has ended
+            child.kill()
+            return sentences_of(text, language)
         return code, sentences
 
+    return answer
 
-def _end(child: subprocess.Popen[bytes], owner: int) -> None:
-    if os.getpid() == owner:
-        child.kill()
-        child.communicate()
+
+#: How long to wait for a process beside, which takes a second or two.
+_SECONDS_TO_ANSWER = 30.0
 
 
 def _words(text: Line) -> list[str]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import PARSES_SCHEMA, SENTENCES_SCHEMA, read_table
-from attree.base.status import OK, SKIPPED
 from attree.base.terminal import say
 from attree.decoding.average import average
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.pairing import as_parses, has_labels, paired, read_whole
 from attree.treebank.sentence import SplitSettings
 from attree.treebank.table import from_table
+from attree.trees import OK, SKIPPED
 from attree.trees.parses import Parses, write_parsed
 
 #: The most sentences without a tree that are named one by one.

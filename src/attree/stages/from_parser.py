@@ -20,9 +20,9 @@ from attree.base.schemas import (
     WORDS_SHOWN,
     read_table,
 )
-from attree.base.status import OK, TOO_LONG
 from attree.parsers.parser import Parser
 from attree.training.parser import TrainedModel, TrainedParser
+from attree.trees import OK, TOO_LONG
 from attree.trees.constraints import Constraints
 from attree.trees.parses import POLICIES, Parses, write_parsed
 from attree.trees.sampling import refuse_overlap

@@ -16,8 +16,8 @@ from attree.base.errors import AttreeError
 from attree.base.progress import progress
 from attree.base.provenance import provenance
 from attree.base.schemas import PARSES_SCHEMA, write_table
-from attree.base.status import OK
 from attree.parsers.batches import Matrices, MatrixDecoder, Prepared
+from attree.trees import OK
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 

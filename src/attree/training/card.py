@@ -12,7 +12,7 @@ from attree.base.errors import AttreeError
 from attree.base.terminal import safe_lines
 from attree.base.text import encodable, markdown
 from attree.training.recipes import RECIPES, FewShotRecipe
-from attree.trees.chains import parted
+from attree.trees.tree import parted
 
 if TYPE_CHECKING:
     from attree.training.parser import TrainedParser

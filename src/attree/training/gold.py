@@ -17,9 +17,8 @@ from attree.base.errors import AttreeError
 from attree.base.registry import check_name
 from attree.training.recipes import WITH_LABELS, WITHOUT_LABELS
 from attree.treebank.binarise import FACTORS, binarise
-from attree.trees.chains import CHAIN, joined
 from attree.trees.constraints import AVOIDED, MARKS, Constraints, Span, crossing
-from attree.trees.tree import NO_LABEL
+from attree.trees.tree import CHAIN, NO_LABEL, joined
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,8 @@ from attree.base.errors import NotFiniteError
 from attree.decoding.k_best import BestLabelled, Node, Ranked
 from attree.training.inside import log_partition, marginals
 from attree.training.scores import SpanScores
-from attree.trees.chains import joined, parted
 from attree.trees.constraints import CROSSED, Constraints, Span, crossing
+from attree.trees.tree import joined, parted
 from attree.trees.trees import Trees
 
 #: Gain of a required span, larger than that of all the rest of a tree.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from attree.base import completion, options
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import between
 from attree.training import STEPS
@@ -92,9 +92,7 @@ class Changes:
         learning_rate: of Adam.
     """
 
-    objective: Annotated[str | None, Parameter(completer=completion.objectives, group=PARSER)] = (
-        None
-    )
+    objective: Annotated[str | None, Parameter(completer=options.objectives, group=PARSER)] = None
     association: Annotated[options.Association | None, Parameter(group=PARSER)] = None
     decoder: Annotated[options.Decoder | None, Parameter(group=PARSER)] = None
     dropout: Annotated[_Rate | None, Parameter(group=MORE)] = None

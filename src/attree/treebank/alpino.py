@@ -10,8 +10,7 @@ import itertools
 from collections.abc import Iterator
 
 from attree.treebank.crossing import Graph
-from attree.treebank.sentence import Format, Rejected, SplitSettings
-from attree.treebank.sources import BadSentenceError
+from attree.treebank.sentence import BadSentenceError, Format, Rejected, SplitSettings
 from attree.treebank.tigerxml import Attributes, Handler, read_xml
 
 _NO_FUNCTION = {"--": "", "top": ""}

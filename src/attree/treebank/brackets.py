@@ -27,6 +27,7 @@ from attree.treebank.layout import closes_early, one_tree_each, pieces, top_leve
 from attree.treebank.sentence import (
     DROP_LABELS,
     DUMMY_ROOTS,
+    UNDECODED,
     Format,
     Rejected,
     Sentence,
@@ -35,9 +36,9 @@ from attree.treebank.sentence import (
     Status,
     cut_label,
     join_label,
+    undecoded,
     unescape_label,
 )
-from attree.treebank.sources import UNDECODED, undecoded
 
 # Only ASCII white space separates tokens: a no-break or zero-width space is part of a word.
 # Repetitions are possessive, so that no input makes the expression backtrack; but not those of
@@ -66,7 +67,7 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
     """Yield every tree of ``text`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
-        text: the whole file, as `sources.read_text` gives it.
+        text: the whole file, as `sentence.read_text` gives it.
         file: its name, for the sentences' origin.
         settings: ``dummy_roots``, ``drop_labels``, ``escapes`` and (for messages) ``encoding``.
     """

@@ -22,8 +22,16 @@ from functools import partial
 from attree.treebank import brackets
 from attree.treebank.crossing import Graph, top_down
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
-from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings, has_line
-from attree.treebank.sources import BadSentenceError, attempt, check_decoded
+from attree.treebank.sentence import (
+    BadSentenceError,
+    Format,
+    Rejected,
+    Sentence,
+    SplitSettings,
+    attempt,
+    check_decoded,
+    has_line,
+)
 from attree.treebank.ud_phrases import Phrase, Tree, Words, extents, shortened
 from attree.trees.constraints import NO_PHRASE, UNKNOWN
 
@@ -39,7 +47,7 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
     """Yield every sentence of ``text`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
-        text: the whole file, as `sources.read_text` gives it.
+        text: the whole file, as `sentence.read_text` gives it.
         file: its name, for the sentences' origin.
         settings: ``nonprojective`` (skip or lift), ``dependencies``, ``labels`` and, for messages,
             ``encoding`` are used.

@@ -13,14 +13,16 @@ from functools import partial
 from attree.base.text import unescape
 from attree.treebank.crossing import Graph, without_dummy_root
 from attree.treebank.sentence import (
+    BadSentenceError,
     Format,
     Rejected,
     SplitSettings,
+    attempt,
+    check_decoded,
     join_label,
     split_label,
     unescape_label,
 )
-from attree.treebank.sources import BadSentenceError, attempt, check_decoded
 
 # Only ASCII white space separates tokens, as in other brackets.
 _TOKEN = re.compile(r"\([ \f\v]*([^ \f\v()]*)|(\))|([^ \f\v()]+)")

@@ -14,8 +14,15 @@ from functools import partial
 
 from attree.base.errors import AttreeError
 from attree.treebank.crossing import Graph
-from attree.treebank.sentence import Format, Rejected, SplitSettings, has_line
-from attree.treebank.sources import BadSentenceError, attempt, check_decoded
+from attree.treebank.sentence import (
+    BadSentenceError,
+    Format,
+    Rejected,
+    SplitSettings,
+    attempt,
+    check_decoded,
+    has_line,
+)
 
 _NODE = re.compile(r"#(\d{3,})")
 #: Neither fits the line of a word ``#BOS`` or ``#EOS``, which has more columns.

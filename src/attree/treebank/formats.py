@@ -16,8 +16,7 @@ from attree.base.registry import check_name
 from attree.treebank import alpino, brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.crossing import Graph, continuous
 from attree.treebank.labels import relabelled
-from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
-from attree.treebank.sources import read_text
+from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings, read_text
 
 
 def _read_table(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:

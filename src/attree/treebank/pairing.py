@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from attree.base.status import OK, SKIPPED
 from attree.base.terminal import say
 from attree.base.text import unescape
 from attree.treebank.cleaning import CleaningCounts, clean, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
+from attree.trees import OK, SKIPPED
 from attree.trees.parses import Parses
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees

@@ -12,8 +12,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from attree.treebank.crossing import Graph, without_dummy_root
-from attree.treebank.sentence import Format, Rejected, SplitSettings
-from attree.treebank.sources import BadSentenceError, undecoded
+from attree.treebank.sentence import BadSentenceError, Format, Rejected, SplitSettings, undecoded
 
 _CHUNK = 1 << 16
 _FIX = "TIGER-XML and Alpino's XML are read; convert others to one of them, or to brackets"

@@ -22,7 +22,7 @@ from attree.base.schemas import (
     TAGS,
     write_table,
 )
-from attree.base.status import FALLBACK, OK, SKIPPED
+from attree.trees import FALLBACK, OK, SKIPPED
 from attree.trees.trees import Trees
 
 #: Policy for sentences too long for the encoder → their status. ``error`` refuses them earlier.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -181,3 +181,20 @@ def bracketed(
         closing[-1] += 1
     parts = zip(opening, tokens, closing[1:], strict=True)
     return " ".join(f"{before}{token}{')' * after}" for before, token, after in parts)
+
+
+#: Joins the labels of a unary chain to one name, the upper one first: ``S+VP``. In a label, ``%2B``
+#: stands for ``+`` and ``%25`` for ``%``, so that ``NP+PP`` is one label or two, as it was before.
+CHAIN = "+"
+
+
+def joined(labels: Iterable[str]) -> str:
+    """Return the name of a chain of labels; empty labels are left out."""
+    escaped = (label.replace("%", "%25").replace(CHAIN, "%2B") for label in labels if label)
+    return CHAIN.join(escaped)
+
+
+def parted(name: str) -> list[str]:
+    """Return the labels of a chain's name; none of the empty name."""
+    labels = name.split(CHAIN) if name else []
+    return [label.replace("%2B", CHAIN).replace("%25", "%") for label in labels if label]

@@ -19,11 +19,11 @@ from pathlib import Path
 from attree.apps.evaluate.systems import How, evaluate
 from attree.base.errors import AttreeError
 from attree.base.reading import opened
-from attree.base.status import SKIPPED
 from attree.base.tables import Table
 from attree.base.text import safe
 from attree.evaluation.side_by_side import Gold, System, sentence_of
 from attree.treebank.table import to_table
+from attree.trees import SKIPPED
 from attree.trees.constraints import Constraints, Span
 
 #: The first line of a table.

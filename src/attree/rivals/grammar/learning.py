@@ -28,7 +28,7 @@ from attree.base.provenance import code_hash, provenance, versions
 from attree.base.reading import COMPRESSIONS
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import say
-from attree.raw_text.training_text import read_texts, table_words, text_files
+from attree.raw_text.lines import read_texts, table_words, text_files
 from attree.rivals.grammar.folder import Epoch, write_grammar
 from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
 from attree.rivals.grammar.options import GrammarRecipe

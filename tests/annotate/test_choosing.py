@@ -11,15 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attree.annotate.choosing import (
+    RANDOM,
+    WAYS,
+    SentenceMeasures,
+    Window,
+    at_random,
+    diverse,
+    measure,
+    most_uncertain,
+    read_pool,
+)
 from attree.base.schemas import read_table
-from attree.choosing import RANDOM, WAYS
-from attree.choosing.measure import measure
-from attree.choosing.ranking import SentenceMeasures, at_random, diverse, most_uncertain
 from attree.cli.main import app
 from attree.encoder.load import load_encoder
 from attree.encoder.source import find_encoder
 from attree.parsers.parser import Parser
-from attree.raw_text.candidates import Window, read_pool
 from attree.raw_text.words import tokeniser
 from attree.training.fit import fit
 from attree.training.gold import read_trees

@@ -1,37 +1,29 @@
 """Encoders that packages carry in other forms, and the converters of these forms.
 
-A form is a module in this folder with a ``VERSION``, which is raised when its output changes, and
-``convert(source, folder)``, which writes a checkpoint like ``save_pretrained``. A package's file is
-identified by its SHA-256; :mod:`attree.encoder.converted` finds, checks and converts it.
+A form is a function ``(source, folder)`` that writes a checkpoint like ``save_pretrained`` into an
+empty folder, and raises an AttreeError, which does not name the file, if ``source`` is damaged. A
+package's file is identified by its SHA-256; :mod:`attree.encoder.converted` finds, checks and
+converts it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import re
+import shutil
+import zipfile
+import zlib
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
-#: name → module of the form
-FORMS = {
-    "q4": "attree.encoder.forms.q4",
-    "zip": "attree.encoder.forms.zipped",
-}
+from attree.base.errors import AttreeError
+from attree.encoder.checkpoint import READ
 
-
-class Form(Protocol):
-    """The interface of a form's module."""
-
-    VERSION: int
-
-    def convert(self, source: BinaryIO, folder: Path) -> None:
-        """Convert ``source`` to a checkpoint in an empty folder.
-
-        Raises:
-            AttreeError: ``source`` is damaged; the message does not name the file.
-        """
+#: name → the form's function
+FORMS = {"q4": "attree.encoder.q4:convert", "zip": "attree.encoder.forms:unzip"}
+#: name → version of the form, which is raised when its output changes
+VERSIONS = {"q4": 1, "zip": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +60,7 @@ class Carried:
     @property
     def fingerprint(self) -> str:
         """The checkpoint's fingerprint: a hash of its source and of the converter's version."""
-        identity = f"{self.sha256} {self.form} {form(self.form).VERSION}"
+        identity = f"{self.sha256} {self.form} {VERSIONS[self.form]}"
         return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
@@ -101,6 +93,27 @@ def carried(name: str) -> Carried | None:
     return CARRIED.get(re.sub(r"[-_.]+", "-", name).lower())
 
 
-def form(name: str) -> Form:
-    """Import a form of :data:`FORMS`."""
-    return cast(Form, importlib.import_module(FORMS[name]))
+def unzip(source: BinaryIO, folder: Path) -> None:
+    """Extract the zip's checkpoint into ``folder``, a form (see :data:`FORMS`).
+
+    The checkpoint is the folder of the zip with ``config.json`` and ``model.safetensors``. Only
+    files that attree reads are extracted.
+    """
+    try:
+        with zipfile.ZipFile(source) as archive:
+            names = set(archive.namelist())
+            for name in sorted(names):
+                above = PurePosixPath(name).parent
+                if above.joinpath("config.json") == PurePosixPath(name) and (
+                    str(above / "model.safetensors") in names
+                ):
+                    break
+            else:
+                raise AttreeError("no-checkpoint", "the zip holds no checkpoint")
+            for wanted in READ:
+                name = str(above / wanted)
+                if name in names:
+                    with archive.open(name) as packed, (folder / wanted).open("wb") as file:
+                        shutil.copyfileobj(packed, file, 1 << 20)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise AttreeError("damaged-zip", f"the zip is damaged ({error})") from None

@@ -21,8 +21,6 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 from attree.base.errors import AttreeError
 
-VERSION = 1
-
 _MAGIC, _FORMAT = b"E5S1", 1
 _BLOCK, _BLOCK_BYTES = 32, 18
 _FLOAT, _QUANTISED = 0, 1
@@ -44,7 +42,7 @@ _SIZES = (
 
 
 def convert(source: BinaryIO, folder: Path) -> None:
-    """Convert ``source`` to a checkpoint in ``folder``; see :class:`forms.Form`."""
+    """Convert ``source`` to a checkpoint in ``folder``, a form of :mod:`attree.encoder.forms`."""
     reader = _Reader(source.read())
     sizes, epsilon = _read_head(reader)
     pieces = _Pieces(reader)

@@ -1,7 +1,0 @@
-"""The status of a sentence, in tables and in folders of parses."""
-
-#: Parsed, branched right instead, or left without a tree.
-OK, FALLBACK, SKIPPED = "ok", "right_branching", "skipped"
-
-#: Why a parser did not parse a sentence: too long for the encoder, or its numbers are not finite.
-TOO_LONG, FAILED = "too_long", "failed"
