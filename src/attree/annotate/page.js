@@ -115,7 +115,7 @@ function show(next, keep) {
     redraw();
     if (fresh || !keep) {
       select(0, sentence.words.length, { focus: true, scroll: false });
-      byId("pane").scrollLeft = view.side || drawn.dir === "ltr" ? 0 : tree.scrollWidth;
+      byId("pane").scrollLeft = drawn.dir === "ltr" ? 0 : tree.scrollWidth;
       byId("pane").scrollTop = view.side ? 0 : tree.scrollHeight;
     } else select(keep.start, keep.end, { focus: true });
   } else tools();
@@ -258,10 +258,10 @@ function extend(by) {
 
 const LETTERS = { j: "join", f: "flat", c: "clear", x: "break", Delete: "break", Backspace: "break", d: "dissolve", u: "undo", s: "skip", a: "accept" };
 
-// on its side, a tree's upper phrases are on the left
+// on its side, a tree's upper phrases are where a line of text begins
 function turned(key) {
   const [back, on] = drawn?.dir === "rtl" ? ["ArrowRight", "ArrowLeft"] : ["ArrowLeft", "ArrowRight"];
-  return view.side ? { ArrowLeft: "ArrowUp", ArrowRight: "ArrowDown", ArrowUp: back, ArrowDown: on }[key] ?? key : key;
+  return view.side ? { [back]: "ArrowUp", [on]: "ArrowDown", ArrowUp: back, ArrowDown: on }[key] ?? key : key;
 }
 
 editor.addEventListener("keydown", (event) => {

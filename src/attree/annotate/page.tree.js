@@ -1,5 +1,5 @@
 // Draws the tree: words in a row and phrases above them, or, on its side, words below each other and
-// phrases to their left; where the sizes of words put them. The root is always in sight.
+// phrases before them, where a line begins; where the sizes of words put them. The root is always in sight.
 
 const SVG = "http://www.w3.org/2000/svg";
 const ROW = 44, LOW_ROW = 22, TOP = 26, WIDEST = 110;
@@ -71,7 +71,7 @@ export function draw(tree, sentence, view) {
   const dir = direction(sentence.words);
   tree.classList.toggle("side", view.side);
   tree.style.fontSize = `${view.zoom}rem`;
-  row.style.marginLeft = "0";
+  row.style.marginLeft = row.style.marginRight = "0";
   row.dir = dir;
   const words = sentence.words.map((word, place) => {
     const above = parentOfWord[place];
@@ -90,7 +90,7 @@ export function draw(tree, sentence, view) {
     return pill;
   });
   row.before(...pills);
-  const follow = place(tree, nodes, pills, words, edges, row, view);
+  const follow = place(tree, nodes, pills, words, edges, row, { ...view, dir });
   follow();
   return { nodes, parentOfWord, dir, follow };
 }
@@ -104,7 +104,7 @@ function tagOf({ tag, fixed }) {
 }
 
 function place(tree, nodes, pills, words, edges, row, view) {
-  const { side, zoom } = view, pane = tree.parentElement;
+  const { side, zoom, dir } = view, pane = tree.parentElement;
   // a label that is wider than its words makes room for itself
   if (!side) nodes.forEach((node, at) => {
     const last = words[node.end - 1], first = words[node.start];
@@ -123,17 +123,20 @@ function place(tree, nodes, pills, words, edges, row, view) {
   const along = new Array(nodes.length);
   const centre = (child) => (child < 0 ? middle(-1 - child) : along[child]);
   const down = (node) => top + (tallest - node.height) * step;
+  const end = bottom - step / 4, turned = side && dir === "rtl";
+  const total = Math.max(pane.clientWidth, end + row.offsetWidth);
+  const over = (level) => turned ? total - level : level;
   for (let at = nodes.length - 1; at >= 0; at--) {
     const { children } = nodes[at];
     along[at] = (centre(children[0]) + centre(children[children.length - 1])) / 2;
     pills[at].style[side ? "top" : "left"] = `${along[at]}px`;
-    pills[at].style[side ? "left" : "top"] = `${down(nodes[at])}px`;
+    pills[at].style[side ? "left" : "top"] = `${over(down(nodes[at]))}px`;
   }
-  const end = bottom - step / 4;
-  if (side) row.style.marginLeft = `${end}px`;
+  if (side) row.style.marginLeft = `${turned ? total - end - row.offsetWidth : end}px`;
+  if (turned) row.style.marginRight = `${end}px`;
   edges.setAttribute("width", side ? end : tree.clientWidth);
   edges.setAttribute("height", side ? row.offsetHeight : end);
-  const line = (...points) => `M${points.map(([a, b]) => (side ? `${b} ${a}` : `${a} ${b}`)).join("L")}`;
+  const line = (...points) => `M${points.map(([a, b]) => (side ? `${over(b)} ${a}` : `${a} ${b}`)).join("L")}`;
   const before = side ? (at) => pills[at].offsetWidth / 2 : () => half;
   // down from a phrase, along, and down to its child: no two of these lines cross
   const lines = [], bar = (at) => down(nodes[at]) + before(at) + (side ? 4 : step / 7);
@@ -150,9 +153,10 @@ function place(tree, nodes, pills, words, edges, row, view) {
     if (!nodes.length || nodes[0].end - nodes[0].start !== words.length) return;
     const [from, size, own] = side ? [pane.scrollTop, pane.clientHeight, pills[0].offsetHeight] : [pane.scrollLeft, pane.clientWidth, pills[0].offsetWidth];
     const margin = own / 2 + 8, at = Math.max(from + margin, Math.min(along[0], from + size - margin));
-    const over = side ? pane.scrollLeft : pane.scrollTop, level = Math.max(down(nodes[0]), over + before(0) + 4);
+    const hidden = turned ? total - pane.scrollLeft - pane.clientWidth : side ? pane.scrollLeft : pane.scrollTop;
+    const level = Math.max(down(nodes[0]), hidden + before(0) + 4);
     pills[0].style[side ? "top" : "left"] = `${at}px`;
-    pills[0].style[side ? "left" : "top"] = `${level}px`;
+    pills[0].style[side ? "left" : "top"] = `${over(level)}px`;
     stems[0].setAttribute("d", line([at, down(nodes[0])], [at, bar(0)]));
   };
 }
