@@ -14,7 +14,7 @@ from attree.base.schemas import REJECTED, SENTENCES_SCHEMA, read_table, write_ta
 from attree.treebank import table as tables
 from attree.treebank.brackets import bracketed, read, read_spmrl
 from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
-from attree.treebank.table import TableBuilder, from_table, to_table
+from attree.treebank.table import from_table, split_table, table_of_rejected, to_table
 from tests.refusals import refused
 from tests.treebank.reference import nltk_spans
 
@@ -101,12 +101,10 @@ def test_there_and_back(many: list[Sentence]) -> None:
 
 def test_chunks_and_rejected_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tables, "_ROWS", 2)
-    builder = TableBuilder()
     many = [Sentence((f"w{i}", "\x00"), ("A", "B"), ((0, 2, "S"),), "f", i) for i in range(5)]
-    for one in many:
-        builder.add(one)
-        builder.add(Rejected("g", one.line, "no", "failed"))
-    read, rejected = builder.tables()
+    items = [item for one in many for item in (one, Rejected("g", one.line, "no", "failed"))]
+    read, left = split_table(items)
+    rejected = table_of_rejected(left)
     assert list(from_table(read)) == many
     assert rejected.schema == REJECTED
     assert rejected["line"].to_pylist() == [0, 1, 2, 3, 4]
@@ -117,7 +115,7 @@ def test_chunks_and_rejected_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_no_rows() -> None:
-    read, rejected = TableBuilder().tables()
+    read, rejected = to_table([]), table_of_rejected([])
     assert (read.schema, rejected.schema) == (SENTENCES_SCHEMA, REJECTED)
 
 

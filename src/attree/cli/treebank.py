@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from attree.treebank.cleaning import CleaningCounts
     from attree.treebank.jobs import ReadingJob
     from attree.treebank.sentence import Rejected, Sentence
-    from attree.treebank.table import TableBuilder
 
 _CODE = ("attree.cli.treebank:run",)
 _LONG = 30_000_000  # bytes: from here on progress is shown
@@ -200,8 +199,7 @@ def convert_command(
     check_new([output], overwrite=overwrite)
     to = to or target(output)
     done = convert([(job.files, job.settings) for job in jobs], output, to)
-    for number, item in enumerate(done.rejected):
-        _tell(item, number)
+    list(_told(done.rejected))
     say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
     if done.raised:
         say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
@@ -232,18 +230,11 @@ def _convert(
 ) -> str:
     """Read one split, and write it or report on it; return its script."""
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
+    from attree.treebank.table import split_table, table_of_rejected
 
-    builder: TableBuilder | None = None
-    if output or rejected:
-        from attree.treebank.table import TableBuilder
-
-        builder = TableBuilder()
     inspector = Inspector(job.files, job.settings)
-    n_told = 0
-    for item in inspector.watch(_reading(job)):
-        n_told += not check and _tell(item, n_told)
-        if builder is not None:
-            builder.add(item)
+    items = inspector.watch(_reading(job))
+    sentences, others = split_table(items if check else _told(items))
     warned = list(warnings(inspector))
     if check:
         print(safe_lines(report(inspector, job.title, warned)))
@@ -252,13 +243,12 @@ def _convert(
         say(f"warning: {warning}")
     if not check or inspector.counts.read == 0:
         refuse(inspector)
-    if builder is not None:
+    if output or rejected:
         from attree.base.schemas import REJECTED, write_table
 
         metadata = _metadata(job, inspector.counts)
-        sentences, others = builder.tables()
         if rejected:
-            write_table(rejected, others, schema=REJECTED, metadata=metadata)
+            write_table(rejected, table_of_rejected(others), schema=REJECTED, metadata=metadata)
         if output:
             write_table(output, sentences, schema=sentences.schema, metadata=metadata)
     return inspector.script
@@ -295,11 +285,13 @@ def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
         yield from read_files(job.files, job.settings, lambda: advance(1))
 
 
-def _tell(item: Sentence | Rejected, told: int) -> bool:
-    """Say why a sentence was not read, for the first few; return whether it was such a sentence."""
+def _told(items: Iterable[Sentence | Rejected]) -> Iterator[Sentence | Rejected]:
+    """Yield the items of a reader; say of the first few why a sentence was not read."""
     from attree.treebank.sentence import Rejected
 
-    if not isinstance(item, Rejected) or item.status == "skipped" or told > _SHOWN:
-        return False
-    say(str(item) if told < _SHOWN else "… more: see the rejected table, or --check")
-    return True
+    told = 0
+    for item in items:
+        if isinstance(item, Rejected) and item.status != "skipped" and told <= _SHOWN:
+            say(str(item) if told < _SHOWN else "… more: see the rejected table, or --check")
+            told += 1
+        yield item

@@ -48,21 +48,16 @@ class Treebank:
         from attree.base.schemas import PARTIAL, read_metadata
         from attree.treebank import check
         from attree.treebank.formats import read_files, resolve
-        from attree.treebank.sentence import Rejected
-        from attree.treebank.table import TableBuilder
+        from attree.treebank.table import split_table
 
         path, how = files[0], resolve(settings, files)
-        builder, refused, seen = TableBuilder(), [], check.Inspector(files, how)
-        for item in seen.watch(read_files(files, how)):
-            builder.add(item)
-            if isinstance(item, Rejected):
-                refused.append(str(item))
+        seen = check.Inspector(files, how)
+        table, rejected = split_table(seen.watch(read_files(files, how)))
         try:
             check.refuse(seen)
         except AttreeError as error:
             fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
             raise error.replace(file=error.file or path, fix=fix) from None
-        table = builder.tables()[0]
         if PARTIAL.name in table.schema.names and not partial:
             problem = "only some brackets of these trees are known"
             fix = "give whole trees; `attree train` and `attree parse` take these"
@@ -70,7 +65,7 @@ class Treebank:
         policy = seen.counts.punctuation
         if policy == "keep" and is_table(path):  # words were removed when the table was made
             policy = read_metadata(path).get("punctuation") or policy
-        return cls(table, refused, policy)
+        return cls(table, list(map(str, rejected)), policy)
 
     @classmethod
     def read_all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import pyarrow as pa
 
@@ -13,52 +14,41 @@ from attree.treebank.sentence import Rejected, Sentence
 _ROWS = 10_000  # of a chunk, which bounds the Python objects of a large treebank
 
 
-class TableBuilder:
-    """Collect the items of a reader into the two tables of a split, chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._sentences: list[Sentence] = []
-        self._rejected: list[Rejected] = []
-        self._chunks: list[pa.Table] = []
-        self._rows = 0
-
-    def add(self, item: Sentence | Rejected) -> None:
-        """Add one sentence to the table it belongs to."""
-        if isinstance(item, Rejected):
-            self._rejected.append(item)
-            return
-        self._sentences.append(item)
-        if len(self._sentences) == _ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._chunks.append(_chunk(self._sentences, self._rows))
-        self._rows += len(self._sentences)
-        self._sentences = []
-
-    def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Return the tables of `schemas.SENTENCES_SCHEMA` and `schemas.REJECTED`.
-
-        The first has the schema `schemas.PARTLY_BRACKETED` if any of its trees is partly bracketed.
-        """
-        self._flush()
-        sentences = pa.concat_tables(self._chunks)
-        if not any(sentences[PARTIAL.name].to_pylist()):
-            sentences = sentences.select(SENTENCES_SCHEMA.names)
-        rejected = [
-            {"file": name_of(item.file)}
-            | {name: getattr(item, name) for name in ("line", "reason", "status")}
-            for item in self._rejected
-        ]
-        return sentences, pa.Table.from_pylist(rejected, REJECTED)
-
-
 def to_table(sentences: Iterable[Sentence]) -> pa.Table:
-    """Return the table of `schemas.SENTENCES_SCHEMA`; rows are numbered from 0 in order."""
-    builder = TableBuilder()
-    for sentence in sentences:
-        builder.add(sentence)
-    return builder.tables()[0]
+    """Return the table of `schemas.SENTENCES_SCHEMA`; rows are numbered from 0 in order.
+
+    It has the schema `schemas.PARTLY_BRACKETED` if any tree is partly bracketed.
+    """
+    left, chunks, first = iter(sentences), [_chunk([], 0)], 0
+    while some := list(islice(left, _ROWS)):
+        chunks.append(_chunk(some, first))
+        first += len(some)
+    table = pa.concat_tables(chunks)
+    is_partial = any(table[PARTIAL.name].to_pylist())
+    return table if is_partial else table.select(SENTENCES_SCHEMA.names)
+
+
+def split_table(items: Iterable[Sentence | Rejected]) -> tuple[pa.Table, list[Rejected]]:
+    """Return the table of the sentences of a reader (see `to_table`), and those rejected."""
+    rejected: list[Rejected] = []
+
+    def read() -> Iterator[Sentence]:
+        for item in items:
+            if isinstance(item, Rejected):
+                rejected.append(item)
+            else:
+                yield item
+
+    return to_table(read()), rejected
+
+
+def table_of_rejected(rejected: Iterable[Rejected]) -> pa.Table:
+    """Return a table of `schemas.REJECTED`."""
+    rows = [
+        {"file": name_of(r.file), "line": r.line, "reason": r.reason, "status": r.status}
+        for r in rejected
+    ]
+    return pa.Table.from_pylist(rows, REJECTED)
 
 
 def _chunk(sentences: list[Sentence], first: int) -> pa.Table:
