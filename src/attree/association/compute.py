@@ -9,15 +9,17 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
+from cyclopts import Parameter
 from numpy.typing import NDArray
 
 from attree.association.columns import Column
 from attree.association.shards import ShardWriter, open_shard
 from attree.association.sources import load_source
+from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.trees import OK, TOO_LONG
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
 
-#: The scheduler for processes on this machine.
-LOCAL = "local"
-
 #: Cells of one batch's matrices (a float32 gigabyte would be 268 million).
 _CELLS_PER_BATCH = 64_000_000
 
@@ -39,23 +38,23 @@ _CELLS_PER_BATCH = 64_000_000
 class StageSettings:
     """Settings of the attention stage.
 
-    Args:
-        partition_size: sentences in one shard.
+    Attributes:
+        partition_size: Sentences in one shard.
         tokens_per_batch: word pieces in a batch of the encoder; None to choose by device.
         too_long: one of :data:`attree.trees.parses.POLICIES`.
         workers: number of local worker processes.
         threads: threads of each worker; None for torch's choice.
-        scheduler: ``local``, or the address of a Dask scheduler that shares the file system.
+        scheduler: the address of a Dask scheduler that shares the file system, in place of them.
         device: as for :func:`attree.encoder.load.load_encoder`.
     """
 
-    partition_size: int = 2000
-    tokens_per_batch: int | None = None
-    too_long: str = "right_branching"
-    workers: int = 1
-    threads: int | None = None
-    scheduler: str = LOCAL
-    device: str | None = None
+    partition_size: Annotated[int, Parameter(validator=options.between(1))] = 2000
+    tokens_per_batch: options.TokensPerBatch | None = None
+    too_long: options.TooLong = "right_branching"
+    workers: Annotated[options.Workers, Parameter(validator=options.between(1))] = 1
+    threads: options.Threads | None = None
+    scheduler: options.Scheduler | None = None
+    device: options.Device | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from attree.association.compute import StageSettings
 from attree.association.sources import HEADS
 from attree.base import options
 from attree.base.errors import AttreeError
-from attree.base.options import between
 
 _SOURCES = [HEADS]
 
@@ -23,14 +23,8 @@ def attention_command(
     heads: options.Words | None = None,
     selection: options.Paths | None = None,
     source: options.Sources = _SOURCES,
-    too_long: options.TooLong = "right_branching",
     precision: str = "float32",
-    partition_size: Annotated[int, Parameter(validator=between(1))] = 2000,
-    tokens_per_batch: options.TokensPerBatch | None = None,
-    workers: Annotated[options.Workers, Parameter(validator=between(1))] = 1,
-    threads: options.Threads | None = None,
-    scheduler: options.Scheduler | None = None,
-    device: options.Device | None = None,
+    settings: Annotated[StageSettings, Parameter(name="*")] = StageSettings(),
 ) -> None:
     """Run an encoder over sentences and keep the attention of its heads, word by word.
 
@@ -39,10 +33,8 @@ def attention_command(
         heads: Heads: all, each by itself; list:1.7,2.8, their mean. A layer is written 4.0.
         selection: Selection of heads: what `attree heads` wrote; the mean of its heads.
         precision: float32; float16 halves the shards and changes one tree in 900.
-        partition_size: Sentences in one shard.
     """
     from attree.association.columns import parse_heads
-    from attree.association.compute import StageSettings
     from attree.encoder.source import find_encoder
     from attree.stages.attention import columns_for, compute_attention
     from attree.treebank.as_table import as_table
@@ -64,15 +56,6 @@ def attention_command(
         selections=selection or [],
         sources=source,
         precision=precision,
-    )
-    settings = StageSettings(
-        partition_size=partition_size,
-        tokens_per_batch=tokens_per_batch,
-        too_long=too_long,
-        workers=workers,
-        threads=threads,
-        scheduler=scheduler or "local",
-        device=device,
     )
     with as_table(sentences) as table:
         compute_attention(table, described, columns, output, settings)

@@ -20,7 +20,7 @@ from attree.association.columns import (
     mean_column,
     read_selection,
 )
-from attree.association.compute import LOCAL, ShardTask, StageSettings, run_task
+from attree.association.compute import ShardTask, StageSettings, run_task
 from attree.association.shards import shard_metadata
 from attree.association.sources import HEADS, check_heads, not_run_by, units
 from attree.base.errors import AttreeError
@@ -103,7 +103,7 @@ def compute_attention(
     if encoder.dtype == "auto":
         from attree.encoder.device import settle_dtype
 
-        encoder = settle_dtype(encoder, settings.device, elsewhere=settings.scheduler != LOCAL)
+        encoder = settle_dtype(encoder, settings.device, elsewhere=settings.scheduler is not None)
     table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         tasks = _tasks(sentences, table, encoder, columns, output, settings)
@@ -164,7 +164,7 @@ def _compute_shards(
     todo: Sequence[ShardTask], encoder: ResolvedEncoder, settings: StageSettings
 ) -> Iterator[ShardTask]:
     """Compute shards in this process or on workers, and yield each task when it is done."""
-    if settings.scheduler != LOCAL or (settings.workers > 1 and len(todo) > 1):
+    if settings.scheduler or (settings.workers > 1 and len(todo) > 1):
         from attree.stages.workers import run_on_workers
 
         yield from run_on_workers(todo, encoder, settings)

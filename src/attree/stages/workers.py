@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from distributed import WorkerPlugin, as_completed, get_worker
 
-from attree.association.compute import LOCAL, ShardTask, StageSettings, run_task
+from attree.association.compute import ShardTask, StageSettings, run_task
 from attree.base.cluster import Wanted, connected, register
 from attree.encoder.source import ResolvedEncoder
 
@@ -58,7 +58,7 @@ def run_on_workers(
 ) -> Iterator[ShardTask]:
     """Compute shards on workers and yield each task when it is done, in any order."""
     kind, options = "local", {}
-    if settings.scheduler != LOCAL:
+    if settings.scheduler:
         kind, options = "address", {"address": settings.scheduler}
     count = min(settings.workers, len(tasks))
     wanted = Wanted(count=count, threads=settings.threads, options=options)
