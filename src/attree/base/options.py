@@ -204,21 +204,11 @@ Trees = Annotated[
     TreebankFiles,
     _option("Sentences with trees: treebank files, patterns, folders, or sentence tables."),
 ]
-Predictions = Annotated[TreebankFiles, _option("Predicted trees: files in any treebank format.")]
 DrawnTrees = Annotated[Words, _option("How many trees are drawn at random: a number, or all.")]
 Attention = Annotated[Path, _option("Attention: a manifest of `attree attention`.")]
 _SOURCE = _option("What is ranked and averaged: heads, states and others.", completer=sources)
 Source = Annotated[str, _SOURCE]
 Sources = Annotated[Words, _SOURCE]
-Selection = Annotated[Path, _option("Selection of heads: what `attree heads` wrote.")]
-ParsesTable = Annotated[Path, _option("Parses: a table of `attree decode` or its like.")]
-Threshold = Annotated[
-    str,
-    _option(
-        "Least marginal of a span: those below are dropped, so that trees need not be binary; "
-        "a number, or chosen (on the held-out trees of its training)."
-    ),
-]
 Format = Annotated[
     str,
     Parameter(completer=treebank_formats),
@@ -251,9 +241,6 @@ Dependencies = Annotated[
 ]
 Profile = Annotated[
     str, _option("How F1 is counted: default, or prpn (one-word sentences count as 1).")
-]
-Recall = Annotated[
-    tuple[str, ...], _option("Labels whose recall is reported: NP,VP,…", converter=words)
 ]
 
 # Encoders and parsers

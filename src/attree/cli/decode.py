@@ -14,13 +14,17 @@ def decode_command(
     attention: options.Attention,
     /,
     *,
-    selection: options.Selection,
+    selection: Path,
     output: options.ParsesOutput,
     association: options.Association | None = None,
     score: options.Score | None = None,
     decoder: Annotated[options.Decoder | None, Parameter(completer=options.decoders)] = None,
 ) -> None:
-    """Parse every sentence by the mean attention of the selected heads."""
+    """Parse every sentence by the mean attention of the selected heads.
+
+    Args:
+        selection: Selection of heads: what `attree heads` wrote.
+    """
     from attree.stages.from_shards import write_parses
 
     recipe = {"association": association, "score": score, "decoder": decoder}
@@ -35,7 +39,7 @@ def apply_command(
     encoder: options.Encoder,
     output: options.ParsesOutput,
     decoder: options.Decoder | None = None,
-    threshold: options.Threshold = "0",
+    threshold: str = "0",
     associations: Path | None = None,
     too_long: options.TooLong = "right_branching",
     allow_overlap: options.AllowOverlap = False,
@@ -50,6 +54,8 @@ def apply_command(
 
     Args:
         parser: Parser: a folder that `attree train` wrote.
+        threshold: Least marginal of a span: those below are dropped, so that trees need not be
+            binary; a number, or chosen (on the held-out trees of its training).
         associations: Also write here what the report draws: association matrices and how probable
             spans are (Parquet).
         keep_known: Keep what the trees of SENTENCES say; partly bracketed trees (.half) will do.
@@ -78,7 +84,7 @@ def apply_command(
 
 
 def import_command(
-    predictions: options.Predictions,
+    predictions: options.TreebankFiles,
     /,
     *,
     sentences: options.Trees,
@@ -87,7 +93,11 @@ def import_command(
     encoding: options.Encoding | None = None,
     accept_loss: options.AcceptLoss = 0.0,
 ) -> None:
-    """Take another parser's trees as parses, sentence by sentence, by their words."""
+    """Take another parser's trees as parses, sentence by sentence, by their words.
+
+    Args:
+        predictions: Predicted trees: files in any treebank format.
+    """
     from attree.stages.from_others import write_imported
     from attree.treebank.as_table import as_table
     from attree.treebank.formats import together

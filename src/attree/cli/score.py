@@ -20,12 +20,12 @@ class Counting:
 
     Attributes:
         profile: a name of ``attree.evaluation.PROFILES``.
-        recall: labels whose recall is reported.
+        recall: Labels whose recall is reported: NP,VP,…
         max_words: score only sentences of at most this many words.
     """
 
     profile: options.Profile = "default"
-    recall: options.Recall = DEFAULT_LABELS
+    recall: Annotated[tuple[str, ...], Parameter(converter=options.words)] = DEFAULT_LABELS
     max_words: options.MaxWords | None = None
 
     def settings(self) -> dict[str, Any]:
@@ -35,7 +35,7 @@ class Counting:
 
 
 def score_command(
-    parses: options.ParsesTable,
+    parses: Path,
     /,
     *,
     sentences: options.Trees,
@@ -50,6 +50,7 @@ def score_command(
     Prints the scores; `attree table show SUMMARY.json` prints them again.
 
     Args:
+        parses: Parses: a table of `attree decode` or its like.
         output: Where to write: a table, a row a sentence (Parquet).
         summary: Where to write the summary (JSON).
         encoder_name: The encoder's name in tables.
