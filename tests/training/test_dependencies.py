@@ -18,8 +18,9 @@ from attree.training.label_fit import align_labels
 from attree.training.objectives import head_loss
 from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, DependencyPart, heads_of_spans, sum_parts
-from attree.training.recipes import HEADLESS, RECIPES, TrainingPlan, continued
+from attree.training.recipes import HEADLESS, RECIPES, TrainingPlan
 from attree.training.scores import SpanScores
+from attree.training.start import Start
 from attree.treebank.conllu import read
 from attree.treebank.sentence import SplitSettings
 from attree.treebank.table import to_table
@@ -116,7 +117,7 @@ def test_heads_are_learned_and_count_once_the_parser_is_trained(encoder, trees):
         for word in range(1, tree.n_words)
     ]
     assert np.mean(right) > 0.7
-    plan = replace(PLAN, steps=1, recipe=continued(RECIPE, 3, rate_given=False))
+    plan = Start("first", first).plan(replace(PLAN, steps=1), encoder.n_layers, 3)
     again = fit(encoder, trees, plan, first=first)
     theirs = again.scorer.each()["dependencies"]
     assert float(theirs.penalty) == HEADLESS

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
-from attree.rivals import self_training
-from attree.rivals.self_training import fit_in_rounds, sure_trees, sureness
 from attree.stages.train import TrainingRequest, train_parser
+from attree.training import self_training
 from attree.training.choice import choose_trees
 from attree.training.fit import fit
 from attree.training.gold import GoldTrees
 from attree.training.options import Choice, Fitting
 from attree.training.recipes import TrainingPlan, recipe
+from attree.training.self_training import fit_in_rounds, sure_trees, sureness
 from attree.trees.trees import Trees
 from tests.refusals import refused
 
@@ -104,8 +104,9 @@ def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_p
     weights = []
     for path in (treebank, flat):
         fitting = Fitting(steps=20, batch=4, size=8)
-        request = TrainingRequest(path, resolved, recipe("fss"), Choice(["6"], ids, 0), fitting)
-        weights.append(train_parser(request, tmp_path / path.stem).scorer.state_dict())
+        request = TrainingRequest(recipe("fss"), resolved, fitting)
+        chosen = choose_trees(path, Choice(["6"], ids, 0), [], raw=True)
+        weights.append(train_parser(request, chosen, tmp_path / path.stem).scorer.state_dict())
     assert all((weights[0][key] == value).all() for key, value in weights[1].items())
 
 

@@ -10,20 +10,13 @@ import pytest
 import torch
 
 from attree.training import label_fit, objectives
-from attree.training.fit import (
-    THRESHOLDS,
-    carry_over,
-    choose,
-    choose_threshold,
-    fit,
-    grid,
-    plan_like,
-)
+from attree.training.fit import THRESHOLDS, choose, choose_threshold, fit, grid
 from attree.training.gold import gold_tree
 from attree.training.label_fit import fit_labels
 from attree.training.objectives import batches, shared_batches, train
 from attree.training.parts import BatchSource, dropout
 from attree.training.recipes import RECIPES, TrainingPlan, adapted
+from attree.training.start import Start, carry_over
 from tests.refusals import refused
 from tests.training.conftest import read
 
@@ -215,7 +208,8 @@ def test_a_parser_reads_what_the_first_one_reads(encoder, treebank, trees):
     """Own trees on a parser without heads, of other layers: layers and sizes are those of it."""
     plan = TrainingPlan(RECIPES["tree-crf-joint"], layers=(1, 2), boundary=(1,), size=16, steps=5)
     first = fit(encoder, read(treebank, range(12, 30)), plan)
-    own = plan_like(TrainingPlan(RECIPES["tree-crf-labelled"], layers=(3,), steps=1), first)
+    start = Start("first", first)
+    own = start.plan(TrainingPlan(RECIPES["tree-crf-labelled"], steps=1), encoder.n_layers, 12)
     parser = fit(encoder, trees, own, first=first)
     for part in ("projection", "boundary"):
         assert parser.shape[part] == first.shape[part]

@@ -373,7 +373,7 @@ def corpus_not_run(wildcards):
     # Averaged heads run nothing of few-shot training, no encoder runs a grammar, and nothing is
     # scored.
     own = () if corpus_folder(wildcards) else ("attree.training",)
-    return (*own, "attree.rivals.grammar", "attree.evaluation.side_by_side")
+    return (*own, "attree.grammar", "attree.evaluation.side_by_side")
 
 
 def corpus_parser(wildcards):

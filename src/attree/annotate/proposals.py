@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from attree.annotate.draft import Draft, labelled_spans
 from attree.base.errors import AttreeError
 from attree.parsers.parser import Chart, Parser
-from attree.stages.train import around_middle
 from attree.training.features import features_of
-from attree.training.fit import build_scorer, fit, label_names, plan_like
+from attree.training.fit import build_scorer, fit
 from attree.training.gold import GoldTree, GoldTrees, gold_tree
 from attree.training.parser import TrainedModel, TrainedParser
-from attree.training.recipes import WITH_LABELS, TrainingPlan, continued, recipe
+from attree.training.recipes import WITH_LABELS, TrainingPlan, recipe
+from attree.training.start import Start
 from attree.treebank.sentence import Sentence
 from attree.trees.tree import NO_LABEL, Tree
 
@@ -103,15 +103,15 @@ class Proposer:
     trained: Trained = field(default_factory=Trained)
     told: Callable[[Trained], None] | None = None
     learnt: int = 0
-    _first: TrainedParser | None = None
-    _first_name: str = ""
+    _start: Start = field(default_factory=Start)
     _thread: threading.Thread | None = None
     _encoding: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Keep the first parser: every training starts from it."""
-        first = getattr(self.parser.model, "trained", None)
-        self._first, self._first_name = first if _can_start(first) else None, self.name
+        first = self.parser.model.trained
+        if first is not None and {"projection", "boundary"} <= set(first.recipe.parts):
+            self._start = Start(self.name, first)
 
     @property
     def training(self) -> bool:
@@ -120,8 +120,7 @@ class Proposer:
 
     def names(self, part: str) -> list[str]:
         """Return the ``labels`` or ``tags`` that the parser knows."""
-        names = _names(getattr(self.parser.model, "trained", None), part)
-        return sorted(name for name in names if name != NO_LABEL)
+        return sorted(name for name in _names(self.parser.model.trained, part) if name != NO_LABEL)
 
     def takes(self, words: Sequence[str]) -> bool:
         """Tell whether a sentence fits the encoder."""
@@ -155,7 +154,7 @@ class Proposer:
             if result.scores is None or result.scores[1] > result.scores[0]:
                 model = self._fit(gold_trees(sentences))
                 name = f"{len(sentences)} tree{'s' * (len(sentences) != 1)}"
-                name = f"{self._first_name} and {name}" if self._first is not None else name
+                name = f"{self._start.name} and {name}" if self._start.parser else name
                 self.parser, self.name = Parser(model), name
                 self.learnt, result.took_over = len(sentences), True
         except Exception as error:  # annotating goes on with the current parser, whatever it is
@@ -191,34 +190,20 @@ class Proposer:
             return parser.parse([list(sentences[row].words) for row in rows])
 
     def _fit(self, trees: GoldTrees) -> TrainedModel:
-        encoder, first = self.parser.encoder, self._first
-        plan = plan_of(trees, encoder.n_layers, first)
+        encoder, first = self.parser.encoder, self._start.parser
+        labels, tags = (_names(first, part) for part in ("labels", "tags"))
+        plan = TrainingPlan(recipe(RECIPE), labels=labels, tags=tags)
+        plan = self._start.plan(plan, encoder.n_layers, len(trees.gold))
         with self._encoding:
             layout = build_scorer(encoder, plan, len(trees.gold)).layout()
             features = features_of(encoder, trees.words, layout)
         return TrainedModel(fit(encoder, trees, plan, features=features, first=first), encoder)
 
 
-def _can_start(parser: TrainedParser | None) -> bool:
-    """Tell whether a parser has the parts whose weights a new one can start from."""
-    return parser is not None and {"projection", "boundary"} <= set(parser.recipe.parts)
-
-
 def _names(parser: TrainedParser | None, part: str) -> tuple[str, ...]:
     """Return the labels or tags that a parser knows, without the empty one."""
     layer = parser.scorer.each().get(part) if parser is not None else None
     return tuple(name for name in getattr(layer, "names", ()) if name)
-
-
-def plan_of(trees: GoldTrees, n_layers: int, first: TrainedParser | None = None) -> TrainingPlan:
-    """Return the training plan; the labels and tags of a first parser stay."""
-    chosen = recipe(RECIPE)
-    if first is None:
-        layers = around_middle(n_layers, chosen.spread)
-        return TrainingPlan(chosen, layers, labels=label_names(trees))
-    chosen = continued(chosen, len(trees.gold), rate_given=False)
-    labels, tags = (_names(first, part) for part in ("labels", "tags"))
-    return plan_like(TrainingPlan(chosen, labels=labels, tags=tags), first)
 
 
 def _usable(sentence: Sentence) -> bool:

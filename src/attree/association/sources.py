@@ -9,7 +9,7 @@ A head gives its attention, or the similarity of the attention of two words: att
 pieces is left out and the rest normalised to sum to 1, as in the authors' program. A layer gives
 the similarity of the states of two words, each the mean over the word's pieces; layer 0 is the
 embeddings. The similarities are those of Kim et al. (2020, *Are Pre-trained Language Models Aware
-of Phrases?*): negative distances. Other articles' sources are in :mod:`attree.rivals`.
+of Phrases?*): negative distances. Other articles' sources have files of their own.
 
 Importing this module imports no torch.
 """
@@ -39,11 +39,11 @@ SOURCES = {
     "states": "attree.association.sources:COSINE",
     "states-l1": "attree.association.sources:MANHATTAN",
     "states-l2": "attree.association.sources:EUCLIDEAN",
-    "heads-characteristic": "attree.rivals.characteristic:CHARACTERISTIC",
-    "neighbours": "attree.rivals.neighbours:NEIGHBOURS",
-    "trees-top-down": "attree.rivals.head_trees:TOP_DOWN",
-    "trees-pair": "attree.rivals.head_trees:PAIR",
-    "trees-characteristic": "attree.rivals.head_trees:CHARACTERISTIC",
+    "heads-characteristic": "attree.association.characteristic:CHARACTERISTIC",
+    "neighbours": "attree.association.neighbours:NEIGHBOURS",
+    "trees-top-down": "attree.association.head_trees:TOP_DOWN",
+    "trees-pair": "attree.association.head_trees:PAIR",
+    "trees-characteristic": "attree.association.head_trees:CHARACTERISTIC",
 }
 
 #: Packages that only sources that parse run, and the prefix of these sources' names.

@@ -30,12 +30,12 @@ def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Li
         text: the options of the command.
         texts: as for :func:`attree.raw_text.words.settle`.
     """
-    remembered, punctuation = getattr(source, "language", ""), getattr(source, "punctuation", "")
+    remembered, punctuation = (source.language, source.punctuation) if source else ("", "")
     asked = (text.language, text.tokenizer, text.split_lines)
     how = settle(*asked, remembered=remembered, texts=texts)
     if how.note:
         say(f"attree: {how.note}")
-    if how.name != WHITESPACE and (line := doubt(getattr(source, "languages", {}), how.name)):
+    if source and how.name != WHITESPACE and (line := doubt(source.languages, how.name)):
         say(f"attree: {line}")
     if punctuation not in ("", "keep"):
         say(

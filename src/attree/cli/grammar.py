@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from attree.base import options
-from attree.rivals.grammar.options import GrammarRecipe
+from attree.grammar.options import GrammarRecipe
 
 app = App(name="grammar", help="Learn a grammar from words; parse by it.")
 
@@ -38,7 +38,7 @@ def train(
         output: Where to write: a folder, whole or not.
     """
     from attree.base.process import use_threads
-    from attree.rivals.grammar.learning import is_text, learn
+    from attree.grammar.learning import is_text, learn
     from attree.treebank.as_table import as_tables
 
     use_threads(threads)
@@ -61,9 +61,9 @@ def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesO
 
     from attree.base.progress import progress
     from attree.base.schemas import SENTENCES_SCHEMA, read_table
+    from attree.grammar.folder import read_grammar
+    from attree.grammar.parser import GrammarModel
     from attree.parsers.parser import Parser
-    from attree.rivals.grammar.folder import read_grammar
-    from attree.rivals.grammar.parser import GrammarModel
     from attree.treebank.as_table import as_table
     from attree.trees import OK
     from attree.trees.parses import Parses, write_parsed

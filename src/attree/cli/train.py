@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -72,7 +71,9 @@ def train_command(
     from attree.base.schemas import PARTLY_BRACKETED, read_table
     from attree.base.terminal import say
     from attree.stages import train as session
+    from attree.training.choice import choose_trees
     from attree.training.gold import default_recipe
+    from attree.training.options import parse_layers
     from attree.training.recipes import WITHOUT_LABELS, adapted, recipe
     from attree.treebank.as_table import as_tables, check_files, is_table
     from attree.treebank.language_file import settings_of
@@ -101,33 +102,39 @@ def train_command(
     if not all(map(is_table, files)):
         settings = settings_of(**{"punctuation": "keep", **how_read})
     tables = as_tables(files, partial=trained, settings=settings)
-    request = session.TrainingRequest(
-        sentences[0],
-        encoder,
-        chosen,
-        choice,
-        fitting,
-        layers=tuple(layer) if layer else None,
-        tune_layers=tuple(map(session.parse_layers, tune_layers or ())),
-        tune_dropouts=tuple(tune_dropout or ()),
-        allow_overlap=allow_overlap,
-        device=device,
-        half_precision=half_precision,
-        source=", ".join(map(str, trained)),
-        language=language,
-        rate_given=changes.learning_rate is not None,
-    )
     with tables as paths:
         (first, *also), others = paths[: len(sentences)], paths[len(sentences) :]
         more, evaluated = others[: len(structure or ())], others[len(structure or ()) :]
-        request = replace(request, sentences=first, also=also, structure=more, evaluated=evaluated)
         if parser is None:
             best = default_recipe(
                 read_table(path, schema=PARTLY_BRACKETED)[0] for path in (first, *also)
             )
             say(f"attree: training {best}; --parser chooses another")
-            request = replace(request, recipe=adapted(recipe(best), **changes.given()))
-        result = session.train_parser(request, output, progress=progress)
+            chosen = adapted(recipe(best), **changes.given())
+        request = session.TrainingRequest(
+            chosen,
+            encoder,
+            fitting,
+            choice.seed,
+            layers=tuple(layer or ()),
+            tune_layers=tuple(map(parse_layers, tune_layers or ())),
+            tune_dropouts=tuple(tune_dropout or ()),
+            device=device,
+            half_precision=half_precision,
+            source=", ".join(map(str, trained)),
+            language=language,
+            rate_given=changes.learning_rate is not None,
+        )
+        drawn = choose_trees(
+            first,
+            choice,
+            evaluated,
+            also=also,
+            structure=more,
+            allow_overlap=allow_overlap,
+            raw=chosen.rounds > 0,
+        )
+        result = session.train_parser(request, drawn, output, progress=progress)
     for line in session.summary(result, output):
         print(line)
 

@@ -147,7 +147,7 @@ def _sentences(
     if sentence == "-":
         texts = (line.rstrip("\n") for line in sys.stdin if line.strip())
     named_codes, read = {parser.language}, set()
-    about = getattr(getattr(parser.model, "trained", None), "about", {})
+    about = parser.model.trained.about if parser.model.trained else {}
     for text in texts:
         if by_spaces:
             yield text.split(), None
@@ -203,8 +203,6 @@ def _shown(ranked: Candidate, form: str, rank: int | None, parser: str | None) -
 
 def _warn(tree: Tree, parser: Parser) -> None:
     """Warn on stderr of a fallback tree, and of words that the encoder does not know."""
-    from attree.rivals.grammar.model import Vocabulary
-
     reasons = {
         "too_long": f"longer than the {parser.encoder.max_pieces} word pieces that the encoder "
         "takes: branched right",
@@ -212,8 +210,6 @@ def _warn(tree: Tree, parser: Parser) -> None:
     }
     if tree.status in reasons:
         say(f"attree: this sentence is {reasons[tree.status]}")
-    if isinstance(parser.encoder, Vocabulary):  # a grammar's, of one language
-        return
     (pieces,) = parser.encoder.tokenise([tree.words])
     if warning := unread(pieces.n_unknown, len(tree.words)):
         say(warning)

@@ -90,22 +90,7 @@ def decode(
 def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[np.float64]:
     """Look up ``split(i, k, j)`` of every span of binary trees in pre-order."""
     tree = np.repeat(np.arange(scores.n_words.size), np.maximum(scores.n_words - 1, 0))
-    i, k, j = starts, splits_of(tree, starts, ends), ends
-    side = scores.n_words + 1
-    table = (np.cumsum(side**2) - side**2)[tree]
-    row = side[tree]
-
-    def cell(cells: NDArray[np.float64], a: Spans, b: Spans) -> NDArray[np.float64]:
-        return cells[table + a * row + b]
-
-    values = np.zeros(tree.size)
-    if scores.has_terms:
-        values += cell(scores.terms, k, i) + cell(scores.terms, k, j)
-    if scores.has_cross:
-        sums = scores.prefix
-        across = cell(sums, j, k) + cell(sums, k, i) - cell(sums, k, k) - cell(sums, j, i)
-        values -= across / (2.0 * (k - i) * (j - k))
-    return values
+    return scores.at(tree, starts, splits_of(tree, starts, ends), ends)
 
 
 def splits_of(tree: NDArray[np.int64], starts: Spans, ends: Spans) -> Spans:

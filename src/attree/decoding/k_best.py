@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,14 +74,11 @@ class BestTrees:
     def __init__(self, scores: SplitScores, terms: NDArray[np.float64]) -> None:
         self._cells: dict[Vertex, _Cell] = {}
         self._n = int(scores.n_words[0])
-        self._sums: NDArray[np.float64] | None = None
-        side = self._n + 1
         if scores.has_cross:
             add_best_with_cross(scores.n_words, scores.prefix, terms)
-            self._sums = scores.prefix.reshape(side, side)
         else:
             add_best(scores.n_words, terms)
-        self._terms = terms.reshape(side, side)
+        self._scores = replace(scores, terms=terms)
 
     def first(self, k: int) -> Iterator[tuple[float, list[Span]]]:
         """Yield score and spans, in pre-order, of the k best trees, or all if there are fewer."""
@@ -94,11 +91,7 @@ class BestTrees:
         if end - start == 1:
             return [(0.0, start, 0, 0)]
         k = np.arange(start + 1, end)
-        scores: NDArray[np.float64] = self._terms[k, start] + self._terms[k, end]
-        if self._sums is not None:
-            sums = self._sums
-            across = sums[end, k] + sums[k, start] - sums[k, k] - sums[end, start]
-            scores = -across / (2.0 * (k - start) * (end - k)) + scores
+        scores = self._scores.at(0, start, k, end)
         ways = zip((-scores).tolist(), k.tolist(), strict=True)
         return [(score, split, 0, 0) for score, split in ways]
 

@@ -22,8 +22,8 @@ from attree.evaluation.summary import percentages
 from attree.parsers.parser import Parser
 from attree.plan.rows import APART, CODE, NOT_RUN, ExperimentRow, Set
 from attree.ready import folder_of_start
-from attree.training.parser import load_parser
 from attree.training.recipes import WEIGHTS
+from attree.training.start import Start
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees, fingerprints
 
@@ -111,9 +111,8 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], rows: list[int]
     if row.test == row.train:
         problem = f"{row.parser}: trees of {row.test} are both trained on and scored"
         raise AttreeError("overlap", problem, fix="name another set in `test`")
-    seen = fingerprints(sets[row.train].words_of(rows))
-    if folder := folder_of_start(row.settings.get("start")):
-        seen = np.concatenate([seen, load_parser(folder).trained_on])
+    before = Start.named(row.settings.get("start")).trained_on
+    seen = np.concatenate([fingerprints(sets[row.train].words_of(rows)), before])
     return int(np.isin(fingerprints(sets[row.test].words), seen).sum())
 
 

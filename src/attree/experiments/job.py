@@ -85,11 +85,11 @@ def _runner(
 
         return Averager(sets, manifests, load).run
     if kinds == {"trained"}:
-        from attree.experiments.trained import Trainer, Trainings
+        from attree.experiments.trained import Trainer
 
         @functools.cache
         def trainer() -> Trainer:
-            return Trainer(Trainings(load(), sets, records, output.parent))
+            return Trainer(load(), sets, records, output.parent)
 
         return lambda row: trainer().run(row)
     problem = f"this job has rows of {len(kinds)} kinds, and a job takes one"

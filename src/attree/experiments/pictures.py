@@ -96,7 +96,7 @@ def write_sentence(
     from attree.association.columns import column_name, heads_key
     from attree.association.sources import HEADS, load_source
     from attree.experiments.heads import Averager, source_of
-    from attree.experiments.trained import Trainings
+    from attree.experiments.trained import Trainer
     from attree.parsers.parser import Parser
     from attree.training.parser import TrainedModel
 
@@ -112,7 +112,7 @@ def write_sentence(
     random = divmod(flat, encoder.n_heads)
     units = {f"random head {heads_key([random])}": (HEADS, [random])}
     averager = Averager(tables, manifests, lambda: encoder)
-    trainings = Trainings(encoder, tables, Records(records), Path(prefix).parent)
+    trainer = Trainer(encoder, tables, Records(records), Path(prefix).parent)
     trained: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":
@@ -120,7 +120,7 @@ def write_sentence(
             source = source_of(row)
             units[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
             continue
-        parser = Parser(TrainedModel(trainings.parser(row), encoder))
+        parser = Parser(TrainedModel(trainer.parser(row), encoder))
         trained[f"{row.parser}, {row.trees} trees"] = parser.association(words)
     attention = {
         title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()

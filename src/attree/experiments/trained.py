@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,18 @@ from attree.experiments.data import (
     sentences_a_second,
     set_apart,
 )
+from attree.parsers.batches import Prepared
 from attree.parsers.parser import Parser
 from attree.plan.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
-from attree.ready import folder_of_start
-from attree.rivals.self_training import fit_in_rounds
-from attree.stages.train import around_middle, parse_layers
 from attree.training.features import Features, SentenceFeatures, features_of
-from attree.training.fit import build_scorer, choose, choose_threshold, grid, plan_like
+from attree.training.fit import build_scorer, choose, choose_threshold, grid
 from attree.training.gold import read_trees
-from attree.training.parser import TrainedModel, TrainedParser, load_parser
+from attree.training.options import parse_layers
+from attree.training.parser import TrainedModel, TrainedParser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
-from attree.training.recipes import MANY_TREES, TrainingPlan, adapted, continued, recipe
+from attree.training.recipes import TrainingPlan, adapted, recipe
+from attree.training.self_training import fit_in_rounds
+from attree.training.start import Start
 from attree.trees import FALLBACK, OK
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees
@@ -40,9 +41,16 @@ from attree.trees.sampling import draw_trees
 #: The most sentences of a set whose features are kept; of a larger set only drawn trees are read.
 _SMALL = 1000
 
+#: Stands for a ``threshold`` that is chosen; the most trees that it is chosen on.
+CHOSEN = "chosen"
+_THRESHOLD_TREES = 500
 
-class Trainings:
-    """Trains the parsers of one job's rows; keeps the last one, and features of small sets.
+#: The most bytes of test sets' features that are kept between rows.
+_KEPT = 2_000_000_000
+
+
+class Trainer:
+    """Runs the trained rows of one job; keeps the last parser, and features of sets.
 
     Args:
         encoder: the encoder of all rows.
@@ -57,6 +65,38 @@ class Trainings:
         self.encoder, self.sets, self.records, self.folder = encoder, sets, records, folder
         self._last: tuple[str, TrainedParser] | None = None
         self._kept: dict[tuple[Set, str], dict[int, SentenceFeatures]] = {}
+        self._tests: dict[tuple[Set, str], tuple[Prepared, list[Any]]] = {}
+
+    def run(self, row: ExperimentRow) -> dict[str, Any]:
+        """Return a row's scores and the facts of its training."""
+        test, train = self.sets[row.test], self.sets[row.train]
+        rows = drawn(row, train)
+        shared = overlap(row, self.sets, [*rows, *set_apart(row, train)])
+        parser = self.parser(row)
+        decoder = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
+        parser = replace(parser, recipe=replace(parser.recipe, decoder=decoder))
+        prepared, features = self._test(row.test, parser)
+        extra = self._threshold(row, parser)
+        model = TrainedModel(parser, self.encoder, extra.get("threshold", 0.0))
+        began = time.perf_counter()
+        trees = replace(prepared, decoder=model).trees(features)
+        parses = Parses.with_policy(test.gold.sentence, trees, prepared.status == OK, FALLBACK)
+        seconds = time.perf_counter() - began
+        if row.timed:
+            speed = sentences_a_second(Parser(model), test, row.max_words)
+            extra["sentences_a_second"] = speed
+        return {
+            **scores(test.gold, parses, max_words=row.max_words),
+            **extra,
+            "used": len(rows),
+            "overlap": shared,
+            "layers": parser.layers,
+            "dropout": parser.recipe.dropout,
+            "size": row.size or self.encoder.hidden_size,
+            **{key: parser.about[key] for key in ("steps", "loss", "seconds")},
+            "decoding_seconds": round(seconds, 3),
+            "weights": head_weights(parser, self.encoder.n_layers),
+        }
 
     def parser(self, row: ExperimentRow) -> TrainedParser:
         """Train a row's parser, or return the last one if its training was the same."""
@@ -66,80 +106,62 @@ class Trainings:
         return self._last[1]
 
     def _train(self, row: ExperimentRow) -> TrainedParser:
-        plan, first, train = self._plan(row), self._start(row), self.sets[row.train]
+        train, start = self.sets[row.train], Start.named(row.settings.get("start"))
         rows = drawn(row, train)
-        trees = read_trees(train.table, rows)
-        raw = self._undrawn_words(row, rows) if plan.recipe.rounds else []
-        others: dict[str, Any] = {"first": first} if first else {}
-        if not raw:  # with rounds, their sentences are not known yet
-            scorer = build_scorer(self.encoder, plan, len(trees.gold))
-            others["features"] = self._features(row.train, rows, scorer)
-        return fit_in_rounds(self.encoder, trees, plan, raw, **others)
+        plan, trees = self._plan(row, start), read_trees(train.table, rows)
+        if plan.recipe.rounds:  # their sentences are not known yet
+            raw = train.words_of(self._rest(row, range(len(train.table))))
+            return fit_in_rounds(self.encoder, trees, plan, raw, first=start.parser)
+        scorer = build_scorer(self.encoder, plan, len(rows))
+        features = self._features(row.train, rows, scorer)
+        how: dict[str, Any] = {"first": start.parser, "features": features}
+        return fit_in_rounds(self.encoder, trees, plan, [], **how)
+
+    def _rest(self, row: ExperimentRow, rows: Iterable[int]) -> list[int]:
+        """Return those of some training rows that the row neither draws nor sets apart."""
+        train = self.sets[row.train]
+        used = {*drawn(row, train), *set_apart(row, train)}
+        return [number for number in rows if number not in used]
 
     def _features(self, name: Set, rows: list[int], scorer: SpanScorer) -> Features:
         """Return the features of drawn trees that a scorer reads, in their order.
 
         The encoder runs only once over a small set, however many rows draw from it.
         """
-        kept = self._kept_features(name, scorer)
-        if all(row in kept for row in rows):
-            return Features(scorer.layout(), [kept[row] for row in rows])
-        words = self.sets[name].words_of(rows)
-        return features_of(self.encoder, words, scorer.layout(), folder=self.folder)
-
-    def _kept_features(self, name: Set, scorer: SpanScorer) -> dict[int, SentenceFeatures]:
-        """Return row of the table → features, for the sentences of a small set."""
-        key = (name, digest(scorer.reads()))
+        key, layout, drawn_from = (name, digest(scorer.reads())), scorer.layout(), self.sets[name]
         if key not in self._kept:
-            words = self.sets[name].table["words"].to_pylist()
+            words = drawn_from.table["words"].to_pylist()
             pieces = self.encoder.tokenise(words) if len(words) <= _SMALL else []
-            rows = [row for row, sentence in enumerate(pieces) if not sentence.too_long]
-            features = features_of(self.encoder, [words[row] for row in rows], scorer.layout())
-            self._kept[key] = dict(zip(rows, features.records, strict=True))
-        return self._kept[key]
+            fit = [row for row, sentence in enumerate(pieces) if not sentence.too_long]
+            kept = features_of(self.encoder, [words[row] for row in fit], layout)
+            self._kept[key] = dict(zip(fit, kept.records, strict=True))
+        if self._kept[key].keys() >= set(rows):
+            return Features(layout, [self._kept[key][row] for row in rows])
+        return features_of(self.encoder, drawn_from.words_of(rows), layout, folder=self.folder)
 
-    def _undrawn_words(self, row: ExperimentRow, rows: list[int]) -> list[list[str]]:
-        """Return the words of the training sentences whose trees the row does not draw."""
-        train = self.sets[row.train]
-        used = {*rows, *set_apart(row, train)}
-        return train.words_of([index for index in range(len(train.table)) if index not in used])
-
-    def _start(self, row: ExperimentRow) -> TrainedParser | None:
-        """Load the parser that the row's settings name as ``start``, if they name one."""
-        folder = folder_of_start(row.settings.get("start"))
-        return load_parser(folder, device=str(self.encoder.device)) if folder else None
-
-    def _name(self, row: ExperimentRow) -> str:
-        """Return a hash of everything that decides the row's training."""
-        encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
-        trees = self.sets[row.train].hash
-        return digest([row.training(), *encoder, trees, first_weights(row), code("trained")])
-
-    def _plan(self, row: ExperimentRow) -> TrainingPlan:
-        plan = plan_of(row, self.encoder.n_layers)
-        if row.layer is None and (first := self._start(row)):
-            plan = plan_like(plan, first)
+    def _plan(self, row: ExperimentRow, start: Start) -> TrainingPlan:
+        n_trees, rate_given = len(drawn(row, self.sets[row.train])), "learning_rate" in row.settings
+        plan = start.plan(plan_of(row), self.encoder.n_layers, n_trees, rate_given=rate_given)
         if row.layer != TUNED:
             return plan
-        choice = self._choice(row, plan)
+        choice = self._choice(row, plan, start)
         chosen = replace(plan.recipe, dropout=choice["dropout"])
         return replace(plan, layers=tuple(choice["layers"]), recipe=chosen)
 
-    def _choice(self, row: ExperimentRow, plan: TrainingPlan) -> dict[str, Any]:
+    def _choice(self, row: ExperimentRow, plan: TrainingPlan, start: Start) -> dict[str, Any]:
         """Choose settings by the first draw; all draws of as many trees share the choice."""
-        first = replace(row, seed=0)
-        name = "choice-" + self._name(first)
+        first, train = replace(row, seed=0), self.sets[row.train]
+        encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
+        decides = [first.training(), *encoder, train.hash, first_weights(row), code("trained")]
+        name = f"choice-{digest(decides)}"
         choice = self.records.get(name)
         if choice is None:
-            train = self.sets[row.train]
-            tuning = read_trees(train.table, set_apart(row, train))
-            plans = grid(
-                replace(plan, seed=0),
-                layers=[parse_layers(text) for text in row.candidates] or [plan.layers],
-                dropouts=row.dropouts,
+            trees, tuning = (
+                read_trees(train.table, rows(first, train)) for rows in (drawn, set_apart)
             )
-            trees, start = read_trees(train.table, drawn(first, train)), self._start(first)
-            best, tried = choose(self.encoder, trees, tuning, plans, first=start)
+            layers = [parse_layers(text) for text in row.candidates] or [plan.layers]
+            plans = grid(replace(plan, seed=0), layers=layers, dropouts=row.dropouts)
+            best, tried = choose(self.encoder, trees, tuning, plans, first=start.parser)
             choice = {
                 "layers": list(best.layers),
                 "dropout": best.recipe.dropout,
@@ -149,77 +171,7 @@ class Trainings:
             self.records.put(name, choice)
         return choice
 
-
-def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
-    """Return the training plan of a row before any tuning.
-
-    Args:
-        row: a row of a trained parser.
-        n_layers: number of the encoder's layers.
-    """
-    changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
-    if changes["label_layers"] is not None:  # JSON has only lists
-        changes["label_layers"] = tuple(changes["label_layers"])
-    base = adapted(recipe(row.settings["recipe"]), **changes)
-    fixed = row.layer not in (None, TUNED)
-    layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
-    settings = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
-    if folder_of_start(settings.get("start")):
-        del settings["start"]
-        few = row.trees if isinstance(row.trees, int) else MANY_TREES
-        base = continued(base, few, rate_given="learning_rate" in row.settings)
-    return TrainingPlan(base, layers, size=row.size, seed=row.seed, **settings)
-
-
-#: Stands for a ``threshold`` that is chosen; the most trees that it is chosen on.
-CHOSEN = "chosen"
-_THRESHOLD_TREES = 500
-
-#: The most bytes of test sets' features that are kept between rows.
-_KEPT = 2_000_000_000
-
-
-class Trainer:
-    """Runs the trained rows of one job; keeps features of test sets."""
-
-    def __init__(self, trainings: Trainings) -> None:
-        self.trainings, self.encoder, self.sets = trainings, trainings.encoder, trainings.sets
-        self._tests: dict[tuple[str, str], _Test] = {}
-
-    def run(self, row: ExperimentRow) -> dict[str, Any]:
-        """Return a row's scores and the facts of its training."""
-        rows = drawn(row, self.sets[row.train])
-        shared = overlap(row, self.sets, [*rows, *set_apart(row, self.sets[row.train])])
-        parser = self.trainings.parser(row)
-        test = self._test(row.test, parser)
-        decoder = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
-        parser.recipe = replace(parser.recipe, decoder=decoder)
-        pruning = self._threshold(row, rows, parser)
-        began = time.perf_counter()
-        parses = test.parse(parser, pruning.get("threshold", 0.0))
-        seconds = time.perf_counter() - began
-        gold_set, training, extra = self.sets[row.test], parser.about, dict(pruning)
-        if row.timed:
-            timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
-            extra["sentences_a_second"] = sentences_a_second(timed, gold_set, row.max_words)
-        return {
-            **scores(gold_set.gold, parses, max_words=row.max_words),
-            **extra,
-            "used": len(rows),
-            "overlap": shared,
-            "layers": parser.layers,
-            "dropout": parser.recipe.dropout,
-            "size": row.size or self.encoder.hidden_size,
-            "steps": training["steps"],
-            "loss": training["loss"],
-            "seconds": training["seconds"],
-            "decoding_seconds": round(seconds, 3),
-            "weights": head_weights(parser, self.encoder.n_layers),
-        }
-
-    def _threshold(
-        self, row: ExperimentRow, rows: list[int], parser: TrainedParser
-    ) -> dict[str, Any]:
+    def _threshold(self, row: ExperimentRow, parser: TrainedParser) -> dict[str, Any]:
         """Return the marginal below which spans are dropped, and how many trees it was chosen on.
 
         These are trees of the training set that were not drawn.
@@ -227,12 +179,10 @@ class Trainer:
         Raises:
             AttreeError: every tree was drawn.
         """
-        setting = row.settings.get("threshold")
+        setting, table = row.settings.get("threshold"), self.sets[row.train].table
         if setting != CHOSEN:
             return {} if setting is None else {"threshold": float(setting)}
-        table = self.sets[row.train].table
-        seen = {*rows, *set_apart(row, self.sets[row.train])}
-        rest = [index for index in draw_trees(table, None, seed=row.seed) if index not in seen]
+        rest = self._rest(row, draw_trees(table, None, seed=row.seed))
         if not rest:
             raise AttreeError(
                 "no-trees",
@@ -245,30 +195,28 @@ class Trainer:
         threshold, _ = choose_threshold(parser, source, trees.gold)
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
 
-    def _test(self, name: str, parser: TrainedParser) -> _Test:
-        key = (name, digest(parser.scorer.reads()))
-        if key not in self._tests:
-            self._tests[key] = _Test(self.encoder, self.sets[name], parser)
-            while len(self._tests) > 1 and sum(t.size for t in self._tests.values()) > _KEPT:
-                del self._tests[next(iter(self._tests))]
-        return self._tests[key]
+    def _test(self, name: Set, parser: TrainedParser) -> tuple[Prepared, list[Any]]:
+        """Return a test set and its features, which all parsers that read the same ones share."""
+        key, tests = (name, digest(parser.scorer.reads())), self._tests
+        if key not in tests:
+            prepared = Parser(TrainedModel(parser, self.encoder)).prepare(self.sets[name].words)
+            tests[key] = prepared, [prepared.encode(batch) for batch in prepared.batches]
+            sizes = {key: sum(batch.nbytes for batch in test[1]) for key, test in tests.items()}
+            while len(tests) > 1 and sum(sizes[key] for key in tests) > _KEPT:
+                del tests[next(iter(tests))]
+        return tests[key]
 
 
-class _Test:
-    """A test set with its features, shared by all parsers that read the same features."""
-
-    def __init__(self, encoder: Encoder, sentences: SentenceSet, parser: TrainedParser) -> None:
-        self.encoder, self.sentence = encoder, sentences.gold.sentence
-        self.prepared = Parser(TrainedModel(parser, encoder)).prepare(sentences.words)
-        self.features = [self.prepared.encode(batch) for batch in self.prepared.batches]
-        self.size = sum(batch.nbytes for batch in self.features)
-
-    def parse(self, trained: TrainedParser, threshold: float) -> Parses:
-        """Parse every sentence; spans whose marginal is below ``threshold`` are left out."""
-        model = TrainedModel(trained, self.encoder, threshold)
-        prepared = replace(self.prepared, decoder=model)
-        trees = prepared.trees(self.features)
-        return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
+def plan_of(row: ExperimentRow) -> TrainingPlan:
+    """Return the settings that a row of a trained parser asks for; no layers are the default."""
+    changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
+    if changes["label_layers"] is not None:  # JSON has only lists
+        changes["label_layers"] = tuple(changes["label_layers"])
+    fixed = row.layer not in (None, TUNED)
+    layers = parse_layers(str(row.layer)) if fixed else ()
+    settings = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
+    base = adapted(recipe(row.settings["recipe"]), **changes)
+    return TrainingPlan(base, layers, size=row.size, seed=row.seed, **settings)
 
 
 def head_weights(parser: TrainedParser, n_layers: int) -> list[Any] | None:

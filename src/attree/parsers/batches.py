@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from attree.decoding.k_best import Ranked
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
+    from attree.training.parser import TrainedParser
 
 
 _Item = TypeVar("_Item")
@@ -134,6 +135,10 @@ class Model(Decoder, Protocol):
     """
 
     encoder: Encoder
+
+    @property
+    def trained(self) -> TrainedParser | None:
+        """What trees trained, if they did."""
 
     def features(self, pieces: Sequence[Pieces]) -> Any:
         """Run the encoder over one batch and return the features that trees are made from."""

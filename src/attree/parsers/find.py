@@ -1,7 +1,8 @@
 """Find parsers by name: return a description, and load nothing.
 
-There are two kinds: averaged attention heads (selected by ``attree heads``, or given by a recipe),
-and folders of ``attree train``. Workers get the description and load the parser themselves.
+:data:`KINDS` has the kinds of parsers that lie in files. Those of an encoder are averaged attention
+heads (selected by ``attree heads``, or given by a recipe), and folders of ``attree train``. Workers
+get the description and load the parser themselves.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from attree.association.sources import HEADS, check_heads, load_source
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
 from attree.base.reading import check_regular
-from attree.base.registry import check_name, nearest
+from attree.base.registry import check_name, load, nearest
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
 from attree.encoder.source import (
     DTYPES,
@@ -32,13 +33,27 @@ from attree.encoder.source import (
     with_adapter,
 )
 from attree.ready import ready_heads, ready_parsers, trained_folder
-from attree.rivals.grammar import is_grammar
 from attree.scoring import ASSOCIATIONS, SCORES
 
 if TYPE_CHECKING:
     from attree.encoder.load import Encoder
     from attree.parsers.batches import Model
     from attree.training.recipes import Description
+
+#: File in a parser's folder, or end of a file's name → what finds the parser, given its path and
+#: :class:`Overrides`.
+KINDS = {
+    "parser.json": "attree.parsers.find:find_trained",
+    "grammar.json": "attree.grammar.parser:find_grammar",
+    ".json": "attree.parsers.find:find_selected",
+}
+
+
+class WithoutEncoder(Protocol):
+    """A parser that has no encoder."""
+
+    def load(self, *, threads: int | None) -> Model:
+        """Load the parser, to run in so many threads of a CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +72,9 @@ class AveragedHeads:
     recipe: Recipe
     source: str = HEADS
     has_distribution: ClassVar[bool] = False
+    language: ClassVar[str] = ""
+    punctuation: ClassVar[str] = ""
+    languages: ClassVar[Mapping[str, Any]] = {}
 
     def describe(self) -> dict[str, Any]:
         """Return what its trees depend on, as JSON."""
@@ -140,34 +158,38 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
     Raises:
         AttreeError: the parser does not exist, needs another encoder, or lacks a choice.
     """
-    source = _source_of(parser, overrides)
+    source = find(parser, overrides)
+    if not isinstance(source, ParserSource):
+        problem = "this is a grammar, which has no encoder"
+        fix = "parse with `attree grammar parse`, or `attree try --parser` without --encoder"
+        raise AttreeError("grammar-without-encoder", problem, file=parser, fix=fix)
     if overrides.dtype is None:
         return source
     check_name(overrides.dtype, DTYPES, f"unknown dtype {overrides.dtype!r}")
     return replace(source, encoder=replace(source.encoder, dtype=overrides.dtype))
 
 
-def _source_of(parser: str, overrides: Overrides) -> ParserSource:
+def find(parser: str, overrides: Overrides) -> ParserSource | WithoutEncoder:
+    """Find a parser as :func:`find_parser` does, or one that has no encoder."""
     path, names = Path(parser), ready_parsers()
-    if is_grammar(parser):
-        problem = "this is a grammar, which has no encoder"
-        fix = "parse with `attree grammar parse`, or `attree try --parser` without --encoder"
-        raise AttreeError("grammar-without-encoder", problem, file=path, fix=fix)
-    if parser and (path / "parser.json").is_file():
-        return _trained(path, overrides)
+    if not path.exists():
+        path = trained_folder(parser) or path
     if parser and path.is_dir():
-        problem = "this folder holds no parser (there is no parser.json in it)"
-        fix = "give a folder of `attree train`, a file of `attree heads`, or a ready parser: "
-        raise AttreeError("no-parser", problem, file=path, fix=fix + ", ".join(names))
-    if parser and (path.suffix == ".json" or path.exists()):
-        return _selected(path, overrides)
-    if parser not in names:
+        kind = next((name for name in KINDS if (path / name).is_file()), None)
+        if kind is None:
+            problem = "this folder holds no parser (there is no parser.json in it)"
+            fix = "give a folder of `attree train`, a file of `attree heads`, or a ready parser: "
+            raise AttreeError("no-parser", problem, file=path, fix=fix + ", ".join(names))
+    elif parser and (path.suffix == ".json" or path.exists()):
+        kind = ".json"
+    elif parser in names:
+        return _ready(parser, overrides)
+    else:
         fix = f"{nearest(parser, names)} — or a folder of `attree train`, or a file of "
         fix += "`attree heads` (results/heads/….json)"
         raise AttreeError("unknown-parser", f"unknown parser {parser!r}", fix=fix)
-    if folder := trained_folder(parser):
-        return _trained(folder, overrides)
-    return _ready(parser, overrides)
+    found: ParserSource | WithoutEncoder = load(KINDS[kind])(path, overrides)
+    return found
 
 
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
@@ -184,7 +206,8 @@ def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     return _from_recipe(recipe, overrides, encoder)
 
 
-def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
+def find_selected(path: Path, overrides: Overrides) -> AveragedHeads:
+    """Find the parser of a selection of ``attree heads``, see :func:`find_parser`."""
     selection = read_selection(path)
     # results/heads/{encoder}/… belongs to results/encoders/{encoder}.json
     paths = (
@@ -229,7 +252,8 @@ def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
     return ResolvedEncoder.read(beside)
 
 
-def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
+def find_trained(folder: Path, overrides: Overrides) -> TrainedFolder:
+    """Find the parser in a folder of ``attree train``, see :func:`find_parser`."""
     from attree.training.recipes import WEIGHTS, read_description
 
     for name in ("heads", "association", "score", "decoder"):

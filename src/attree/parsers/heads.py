@@ -29,6 +29,8 @@ class HeadsModel(MatrixDecoder):
         source: the source of association whose units the heads are.
     """
 
+    trained = None
+
     def __init__(
         self, encoder: Encoder, heads: Sequence[Head], recipe: Recipe, source: str = HEADS
     ) -> None:

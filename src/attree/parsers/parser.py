@@ -24,11 +24,15 @@ from attree.base.errors import AttreeError
 from attree.base.languages import code_of
 from attree.base.options import MOST_BEST
 from attree.base.text import encodable
-from attree.parsers.find import Overrides, ParserSource, find_parser, language_of
+from attree.parsers.find import (
+    Overrides,
+    ParserSource,
+    WithoutEncoder,
+    find,
+    find_parser,
+)
 from attree.raw_text.words import sentences_of
 from attree.ready import default_parser
-from attree.rivals.grammar import is_grammar
-from attree.rivals.grammar.source import GrammarFolder
 from attree.trees import OK, TOO_LONG
 from attree.trees.constraints import Constraints, paired
 from attree.trees.tree import Tree
@@ -220,28 +224,30 @@ class Parser:
         """
         parser = str(default_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
-        settings["language"] = code_of(language) if language else language_of(parser)
-        grammar = is_grammar(parser) and chosen == Overrides()
-        source = GrammarFolder(parser) if grammar else find_parser(parser, chosen)
-        return cls.of(source, device=device, threads=threads, **settings)
+        splitter = splitter_for(parser, language)
+        source = (find if chosen == Overrides() else find_parser)(parser, chosen)
+        settings["language"] = splitter.language or None
+        loaded = cls.of(source, device=device, threads=threads, **settings)
+        loaded._splitter = splitter
+        return loaded
 
     @classmethod
     def of(
         cls,
-        source: ParserSource | GrammarFolder,
+        source: ParserSource | WithoutEncoder,
         *,
         device: str | None = None,
         threads: int | None = None,
         **settings: Any,
     ) -> Parser:
         """Load the parser that a source describes; arguments as for :meth:`load`."""
-        if isinstance(source, GrammarFolder):
-            loaded = cls(source.load(threads=threads), **settings)
-        else:
+        if isinstance(source, ParserSource):
             from attree.encoder.load import load_encoder
 
             encoder = load_encoder(source.encoder, device=device, threads=threads)
             loaded = cls(source.on(encoder), **settings)
+        else:
+            loaded = cls(source.load(threads=threads), **settings)
         loaded._made_by = source, {"device": device, "threads": threads, **settings}
         return loaded
 
@@ -390,7 +396,7 @@ class Parser:
         from attree.evaluation.side_by_side import System, sentence_of
         from attree.treebank.labels import UNIVERSAL, with_labels
 
-        trained = getattr(self.model, "trained", None)
+        trained = self.model.trained
         policy = trained.about.get("table", {}).get("punctuation") if trained is not None else None
         with_all = policy == "keep" and gold.whole is not None
         words: Any = gold.whole if with_all else [list(s.words) for s in gold.sentences]

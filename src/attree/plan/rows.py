@@ -15,7 +15,7 @@ CODE = {
 }
 #: Kind of row → modules that it imports but does not run.
 NOT_RUN = {
-    "heads": ("attree.experiments.trained", "attree.stages.train", "attree.training.parser"),
+    "heads": ("attree.experiments.trained", "attree.training.parser", "attree.training.start"),
     "trained": ("attree.experiments.heads", "attree.parsers.heads", "attree.association.ranking"),
 }
 

@@ -29,8 +29,8 @@ source ``heads-characteristic`` stores ``s(i, j)`` at ``a[i, j-1]``, where the s
 it. Their top-down parser is ``score: adjacent`` with ``decoder: greedy``.
 
 Checked against the description of the article on its first author's pages: both scores, the chart,
-and their ensemble, which combines the heads' trees (:mod:`attree.rivals.head_trees`). The scores
-here average several heads instead, which is not what they do.
+and their ensemble, which combines the heads' trees (:mod:`attree.association.head_trees`). The
+scores here average several heads instead, which is not what they do.
 """
 
 from __future__ import annotations

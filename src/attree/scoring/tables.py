@@ -54,6 +54,23 @@ class SplitScores:
         """Whether there are left and right terms."""
         return self.terms.size > 0
 
+    def at(self, sentence: Any, i: Any, k: Any, j: Any) -> NDArray[np.float64]:
+        """Return ``split(i, k, j)`` in the sentences of these positions, all broadcast together."""
+        side = self.n_words + 1
+        first, row = (np.cumsum(side**2) - side**2)[sentence], side[sentence]
+
+        def cell(table: NDArray[np.float64], a: Any, b: Any) -> NDArray[np.float64]:
+            return table[first + a * row + b]
+
+        values = np.zeros(np.shape(k))
+        if self.has_terms:
+            values += cell(self.terms, k, i) + cell(self.terms, k, j)
+        if self.has_cross:
+            sums = self.prefix
+            across = cell(sums, j, k) + cell(sums, k, i) - cell(sums, k, k) - cell(sums, j, i)
+            values -= across / (2.0 * (k - i) * (j - k))
+        return values
+
 
 def split_scores(
     values: NDArray[Any],

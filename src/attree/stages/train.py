@@ -1,38 +1,32 @@
-"""Train a parser: choose trees, run the encoder, tune settings, fit the parser."""
+"""Train a parser on chosen trees: run the encoder, tune settings, fit, write its folder."""
 
 from __future__ import annotations
 
-import re
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from safetensors.numpy import save_file
 
 from attree.base.errors import AttreeError
 from attree.base.files import check_folder
-from attree.base.languages import code_in, code_of, language_of_most
+from attree.base.languages import code_of, language_of_most
 from attree.base.progress import Progress, silent
-from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.base.terminal import say
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify, with_adapter
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
-from attree.ready import DEFAULT, default_encoder, folder_of_start
-from attree.rivals.self_training import fit_in_rounds
+from attree.ready import default_encoder
 from attree.training.adapting import train_adapter
 from attree.training.card import card, scored
-from attree.training.choice import Chosen, choose_trees
-from attree.training.fit import Learned, choose, grid, plan_like
-from attree.training.options import Choice, Fitting
-from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
+from attree.training.choice import Chosen
+from attree.training.fit import Learned, choose, grid
+from attree.training.options import Fitting, Layers
+from attree.training.parser import TrainedModel, TrainedParser, save_parser
 from attree.training.parts import PARTS
 from attree.training.recipes import (
     ABOUT,
@@ -43,29 +37,23 @@ from attree.training.recipes import (
     WITHOUT_LABELS,
     FewShotRecipe,
     TrainingPlan,
-    continued,
 )
-from attree.trees.sampling import fingerprints
-
-Layers = tuple[int, ...]
+from attree.training.self_training import fit_in_rounds
+from attree.training.start import Start
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """The arguments of ``attree train``.
+    """How a parser is trained.
 
     Attributes:
-        sentences: table that trees are chosen from.
-        also: further tables.
-        structure: further tables, whose labels and tags are not learned.
-        encoder: what ``find_encoder`` finds; the encoder of the ready parsers if None.
         recipe: recipe of the parser.
-        choice: which trees are chosen.
+        encoder: what ``find_encoder`` finds; the encoder of the ready parsers if None.
         fitting: settings of the training.
-        layers: hidden states read; the middle of the encoder if None.
+        seed: of the training.
+        layers: hidden states read; the middle of the encoder by default.
         tune_layers: layers to choose among on the tuning trees; every layer by default.
         tune_dropouts: dropout rates to choose among with them; the recipe's rate by default.
-        evaluated: tables that may not share a sentence with the trees, unless ``allow_overlap``.
         device: ``cpu`` or ``cuda``.
         half_precision: whether weights are stored in 16 bits in place of 32.
         source: where the sentences are from, for the model card.
@@ -73,18 +61,13 @@ class TrainingRequest:
         rate_given: keep the learning rate: the user set it.
     """
 
-    sentences: Path
-    encoder: str | Path | None
     recipe: FewShotRecipe
-    choice: Choice
+    encoder: str | Path | None = None
     fitting: Fitting = field(default_factory=Fitting)
-    also: Sequence[Path] = ()
-    structure: Sequence[Path] = ()
-    layers: Layers | None = None
+    seed: int = 0
+    layers: Layers = ()
     tune_layers: tuple[Layers, ...] = ()
     tune_dropouts: tuple[float, ...] = ()
-    evaluated: Sequence[Path] = ()
-    allow_overlap: bool = False
     device: str | None = None
     half_precision: bool = False
     source: str = ""
@@ -99,116 +82,96 @@ def check_output(folder: Path, *, overwrite: bool) -> None:
 
 
 def train_parser(
-    request: TrainingRequest, output: Path, *, progress: Progress = silent
+    request: TrainingRequest, chosen: Chosen, output: Path, *, progress: Progress = silent
 ) -> TrainedParser:
     """Train a parser and write its folder; ``progress`` shows the progress."""
-    if request.language:
-        request = replace(request, language=code_of(request.language))
-    chosen = choose_trees(
-        request.sentences,
-        request.choice,
-        request.evaluated,
-        also=request.also,
-        structure=request.structure,
-        allow_overlap=request.allow_overlap,
-        raw=request.recipe.rounds > 0,
-    )
-    request = _choose_start(request, chosen)
-    _check_start(request)
-    described = _encoder_of(request)
-    encoder = load_encoder(described, device=request.device)
-    start = request.fitting.start
-    request, first = _load_start(request, len(chosen.trees.gold), str(encoder.device))
-    learned = None
-    if request.recipe.rank:
-        encoder, learned = _adapt(encoder, described, request, chosen, progress)
-    plan, tried = _plan(request, encoder, chosen, first)
-    parser = fit_in_rounds(
-        encoder,
-        chosen.trees,
-        plan,
-        chosen.raw,
-        held_out=chosen.held_out,
-        first=first,
-        folder=output.parent,
-        learned=learned,
-        progress=progress,
-    )
-    language = request.language or _language(request, chosen)
-    parser.about |= {"tuning": tried, "table": chosen.provenance, "language": language}
-    parser.about["start"] = start
-    # with these the parser finds its encoder on any machine
-    parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
-    parser.about["scores"] = list(_scores(TrainedModel(parser, encoder), request, chosen))
+    language = code_of(request.language) if request.language else chosen.language
+    start = start_of(request, chosen)
+    model = train(request, chosen, start, folder=output.parent, progress=progress)
+    parser = model.trained
+    language = language or language_of_most(chosen.trees.words)
+    parser.about |= {"table": chosen.provenance, "language": language, "start": start.name}
+    parser.about["scores"] = list(_scores(model, chosen))
     save_parser(parser, output, card=card(parser, request.source), half=request.half_precision)
     return parser
 
 
-def _choose_start(request: TrainingRequest, chosen: Chosen) -> TrainingRequest:
-    """Choose the start if none is named: the default parser, if its weights fit the request."""
-    fitting, start = request.fitting, "encoder"
-    tables = _tables_to_score(request, chosen)
-    to_score = [words for _, table in tables for words in table["words"].to_pylist()]
-    if fitting.start is not None:
-        warn_of_overlap(fitting.start, to_score)
-        return request
+def start_of(request: TrainingRequest, chosen: Chosen) -> Start:
+    """Return the start that is asked for; by default the default parser if its weights fit."""
+    fitting = request.fitting
     fits = request.recipe.parts in [RECIPES[name].parts for name in (WITH_LABELS, WITHOUT_LABELS)]
-    asked = request.encoder or request.layers or fitting.size or fitting.specials
-    if fits and not asked and chosen.tuning is None:
-        start = default_start(to_score)
-    return replace(request, fitting=replace(fitting, start=start))
+    asked = request.encoder or request.layers or fitting.size or fitting.specials or chosen.tuning
+    if fitting.start is None and (asked or not fits):
+        return Start()
+    words = (words for _, table in chosen.scored for words in table["words"].to_pylist())
+    return Start.chosen(fitting.start, list(words))
 
 
-def _tables_to_score(request: TrainingRequest, chosen: Chosen) -> list[tuple[str, pa.Table]]:
-    """Return the names and tables of the sentences that the new parser is scored on."""
-    held_out = [] if chosen.apart is None else [("held out", chosen.apart)]
-    evaluated = (read_table(path, schema=SENTENCES_SCHEMA)[0] for path in request.evaluated)
-    return [*held_out, *(("to be evaluated on", table) for table in evaluated)]
-
-
-def default_start(scored: Sequence[Sequence[str]]) -> str:
-    """Return the default start of training: the default parser.
+def train(
+    request: TrainingRequest,
+    chosen: Chosen,
+    start: Start,
+    *,
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> TrainedModel:
+    """Train a parser; return it with its encoder.
 
     Args:
-        scored: sentences that the new parser is scored on. If the default parser was trained on
-            one of them, training starts from the encoder, and a message on stderr says so.
+        request: how it is trained.
+        chosen: the trees.
+        start: first weights, see :func:`start_of`.
+        folder: for features that do not fit in memory.
+        progress: shows how far each stage is.
+
+    Raises:
+        AttreeError: see :func:`attree.training.fit.fit`; there is no layer to tune; the encoder is
+            to be adapted, and training starts from a parser.
     """
-    if message := _describe_overlap(DEFAULT, scored):
-        say(f"attree: {message}: training starts from the encoder")
-        return "encoder"
-    return DEFAULT
-
-
-def warn_of_overlap(start: str, scored: Sequence[Sequence[str]]) -> None:
-    """Say on stderr how many of the scored sentences the starting parser was trained on."""
-    if message := _describe_overlap(start, scored):
-        say(f"attree: {message}: their F1 is too high")
-
-
-def _describe_overlap(start: str, scored: Sequence[Sequence[str]]) -> str:
-    folder = folder_of_start(start) if scored else None
-    seen = load_parser(folder).trained_on if folder else np.empty(0)
-    shared = int(np.isin(fingerprints(scored), seen).sum())
-    message = f"{start} was trained on {shared:,} of the {len(scored):,} sentences to be scored"
-    return message if shared else ""
-
-
-def _check_start(request: TrainingRequest) -> None:
-    """Refuse a parser to start from if the encoder is to be adapted."""
-    start = request.fitting.start
-    if request.recipe.rank and folder_of_start(start):
-        problem = f"a parser that adapts its encoder starts from the encoder, not from {start}"
+    recipe, trees, learned = request.recipe, chosen.trees, None
+    if recipe.rank and start.parser:
+        problem = f"a parser that adapts its encoder starts from the encoder, not from {start.name}"
         fix = "leave --start out, or take --parser tree-crf-joint"
         raise AttreeError("adapts-and-starts", problem, fix=fix)
+    described = _encoder_of(request, start)
+    encoder = load_encoder(described, device=request.device)
+    settings = asdict(request.fitting) | {"seed": request.seed, "shares": chosen.shares}
+    plan = TrainingPlan(recipe, request.layers, **settings)
+    n_layers, rate_given = encoder.n_layers, request.rate_given
+    plan = start.plan(plan, n_layers, len(trees.gold), rate_given=rate_given)
+    if recipe.rank:
+        encoder, learned = _adapt(encoder, described, request, chosen, plan, progress)
+    tried: list[dict[str, Any]] = []
+    if chosen.tuning is not None:
+        if not any(PARTS[name].reads_layers for name in recipe.parts):
+            problem = "a parser of head weights has no layer to tune"
+            raise AttreeError("no-layer", problem, fix="leave --tune-on out")
+        every = tuple((number,) for number in range(encoder.n_layers + 1))
+        plans = grid(plan, layers=request.tune_layers or every, dropouts=request.tune_dropouts)
+        plan, tried = choose(encoder, trees, chosen.tuning, plans, first=start.parser)
+    parser = fit_in_rounds(
+        encoder,
+        trees,
+        plan,
+        chosen.raw,
+        held_out=chosen.held_out,
+        first=start.parser,
+        folder=folder,
+        learned=learned,
+        progress=progress,
+    )
+    parser.about["tuning"] = tried
+    # with these the parser finds its encoder on any machine
+    parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
+    return TrainedModel(parser, encoder)
 
 
-def _encoder_of(request: TrainingRequest) -> ResolvedEncoder:
+def _encoder_of(request: TrainingRequest, start: Start) -> ResolvedEncoder:
     """Find the encoder: of the parser to start from, else the one named, else the default one."""
-    start = folder_of_start(request.fitting.start)
-    if start is None:
+    if start.parser is None:
         return find_encoder(request.encoder or default_encoder())
     named = None if request.encoder is None else str(request.encoder)
-    return find_parser(str(start), Overrides(encoder=named, dtype=DTYPES[0])).encoder
+    return find_parser(start.name, Overrides(encoder=named, dtype=DTYPES[0])).encoder
 
 
 def _adapt(
@@ -216,88 +179,23 @@ def _adapt(
     described: ResolvedEncoder,
     request: TrainingRequest,
     chosen: Chosen,
+    plan: TrainingPlan,
     progress: Progress,
 ) -> tuple[Encoder, Learned]:
     """Adapt the encoder to the trees, and load it with its low-rank weights."""
-    plan = _base_plan(request, encoder, chosen)
-    weights, learned = train_adapter(
-        encoder, verify(described), chosen.trees, plan, progress=progress
-    )
-    with tempfile.TemporaryDirectory(prefix="attree-") as folder:
-        path = Path(folder) / WEIGHTS
+    folder = verify(described)
+    weights, learned = train_adapter(encoder, folder, chosen.trees, plan, progress=progress)
+    with tempfile.TemporaryDirectory(prefix="attree-") as temporary:
+        path = Path(temporary) / WEIGHTS
         save_file(weights, path)
         return load_encoder(with_adapter(described, path), device=request.device), learned
 
 
-def _language(request: TrainingRequest, chosen: Chosen) -> str:
-    """Return the code of the trees' language, told from the treebank's name or from the words."""
-    named = "" if request.also else code_in(chosen.provenance["language"] or "")
-    return named or language_of_most(chosen.trees.words)
-
-
-def _scores(
-    model: TrainedModel, request: TrainingRequest, chosen: Chosen
-) -> Iterator[dict[str, Any]]:
+def _scores(model: TrainedModel, chosen: Chosen) -> Iterator[dict[str, Any]]:
     """Yield the parser's scores on the held-out trees, then on those to be evaluated on."""
-    for name, table in _tables_to_score(request, chosen):
+    for name, table in chosen.scored:
         gold = Gold.of_table(table, chosen.provenance.get("punctuation") or "keep")
         yield from Evaluation(gold, [Parser(model).parse_gold(gold, name)]).figures()
-
-
-def _load_start(
-    request: TrainingRequest, n_trees: int, device: str
-) -> tuple[TrainingRequest, TrainedParser | None]:
-    """Load the parser that ``start`` names, if any, and change the request to go on from it."""
-    folder = folder_of_start(request.fitting.start)
-    if folder is None:
-        return request, None
-    fitting = replace(request.fitting, start="encoder")
-    recipe = continued(request.recipe, n_trees, rate_given=request.rate_given)
-    request = replace(request, fitting=fitting, recipe=recipe)
-    return request, load_parser(folder, device=device)
-
-
-def _plan(
-    request: TrainingRequest, encoder: Encoder, chosen: Chosen, first: TrainedParser | None
-) -> tuple[TrainingPlan, list[dict[str, Any]]]:
-    """Return the plan, chosen on the tuning trees if there are any, and what was tried there."""
-    recipe, plan = request.recipe, _base_plan(request, encoder, chosen)
-    if first is not None and request.layers is None:
-        plan = plan_like(plan, first)
-    if chosen.tuning is None:
-        return plan, []
-    if not any(PARTS[name].reads_layers for name in recipe.parts):
-        problem = "a parser of head weights has no layer to tune"
-        raise AttreeError("no-layer", problem, fix="leave --tune-on out")
-    wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
-    plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)
-    return choose(encoder, chosen.trees, chosen.tuning, plans, first=first)
-
-
-def _base_plan(request: TrainingRequest, encoder: Encoder, chosen: Chosen) -> TrainingPlan:
-    """Return the plan before any tuning."""
-    layers = request.layers or around_middle(encoder.n_layers, request.recipe.spread)
-    settings = {"seed": request.choice.seed, "shares": chosen.shares, **asdict(request.fitting)}
-    return TrainingPlan(request.recipe, layers, **settings)
-
-
-def around_middle(n_layers: int, spread: int) -> Layers:
-    """Return the middle layer and ``spread`` layers on each side of it."""
-    middle = n_layers // 2
-    return tuple(range(max(middle - spread, 0), min(middle + spread, n_layers) + 1))
-
-
-def parse_layers(text: str) -> Layers:
-    """Read ``3`` or ``2+3+4``; a configuration may have commas.
-
-    Raises:
-        AttreeError: not numbers.
-    """
-    try:
-        return tuple(int(part) for part in re.split("[+,]", text))
-    except ValueError:
-        problem = f"{text!r} is not a list of layers"
-        raise AttreeError("bad-layers", problem, fix="write 3, or 2+3+4") from None
 
 
 def summary(parser: TrainedParser, output: Path) -> Iterator[str]:

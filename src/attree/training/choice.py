@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
+from attree.base.languages import code_in
 from attree.base.schemas import (
     PARTIAL,
     PARTLY_BRACKETED,
@@ -42,16 +43,19 @@ class Chosen:
         raw: the words of the remaining sentences, without those that are evaluated on; empty
             unless asked for.
         shares: of each treebank in a batch; empty if trees are drawn alike.
-        apart: the table rows of ``held_out``.
+        scored: names and tables of what the new parser is scored on: ``held_out``, and the tables
+            to evaluate on.
+        language: code of the treebank's language; empty if there are several, or it is not known.
     """
 
     trees: GoldTrees
-    held_out: GoldTrees | None
-    tuning: GoldTrees | None
-    provenance: dict[str, Any]
+    held_out: GoldTrees | None = None
+    tuning: GoldTrees | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
     raw: Sequence[Sequence[str]] = ()
     shares: tuple[float, ...] = ()
-    apart: pa.Table | None = None
+    scored: Sequence[tuple[str, pa.Table]] = ()
+    language: str = ""
 
 
 def choose_trees(
@@ -109,6 +113,7 @@ def choose_trees(
     provenance = {key: metadata.get(key) for key in ("language", "split", "punctuation")}
     provenance["overlap"] = len(shared.intersection([*rows, *held, *tuning]))
     others = {*range(len(words))} - {*apart, *held, *shared} if raw else set()
+    scored = [("held out", table.take(sorted(held)))] if held else []
     return Chosen(
         sum(further, first),
         _read_rows(table, held, choice, unlabelled) if held else None,
@@ -116,7 +121,8 @@ def choose_trees(
         provenance,
         [words[row] for row in sorted(others)],
         shares,
-        table.take(sorted(held)) if held else None,
+        [*scored, *(("to be evaluated on", table) for table in tables)],
+        "" if also else code_in(metadata.get("language") or ""),
     )
 
 

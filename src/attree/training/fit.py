@@ -34,6 +34,7 @@ from attree.training.parts import (
     SpanScorer,
 )
 from attree.training.recipes import HEADLESS, MANY_TREES, TrainingPlan, for_trees
+from attree.training.start import carry_over
 from attree.trees.sampling import fingerprints
 
 
@@ -243,57 +244,9 @@ def start_parser(
     shapes = _shapes(encoder, plan)
     parser = TrainedParser(plan.recipe, shapes, scorer, identity, adapter=encoder.adapter)
     if first is not None:
+        first.scorer.to(encoder.device)
         carry_over(first, parser)
     return parser, trees, plan
-
-
-def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
-    """Copy weights from ``first`` to ``parser``; for labels and tags, those that both have.
-
-    Parts that ``first`` lacks keep their weights.
-
-    Raises:
-        AttreeError: ``first`` has another encoder, other sizes, or no part in common.
-    """
-    theirs, ours = first.scorer.each(), parser.scorer.each()
-    shared = [name for name in ours if name in theirs]
-    same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
-    fixed = [name for name in shared if not isinstance(ours[name], NameReader)]
-    if not same or not shared or any(first.shape[name] != parser.shape[name] for name in fixed):
-        raise AttreeError(
-            "other-parts",
-            "the parser to start from has another encoder, or other parts or sizes",
-            fix="train it with the same --encoder, --parser, --layer and --size",
-        )
-    for name in shared:
-        part, other = ours[name], theirs[name]
-        if isinstance(part, NameReader) and isinstance(other, NameReader):
-            part.carry(other)
-        else:
-            part.load_state_dict(other.state_dict())
-
-
-def plan_like(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
-    """Return a plan with the layers and sizes of the parser to start from, and its way of reading.
-
-    The parser reads no attention where that one reads none, and has its dependencies.
-    """
-    projection, boundary, labels = (
-        first.shape.get(part, {}) for part in ("projection", "boundary", "labels")
-    )
-    label_layers = tuple(labels.get("layers", plan.recipe.label_layers))
-    # attention is not read where it was not: it would take the encoder's upper half
-    parts = tuple(part for part in plan.recipe.parts if part != "heads" or part in first.shape)
-    if "dependencies" in first.shape and "dependencies" not in parts:
-        parts = (*parts, "dependencies")
-    return replace(
-        plan,
-        recipe=replace(plan.recipe, parts=parts, label_layers=label_layers),
-        layers=tuple(projection.get("layers", plan.layers)),
-        boundary=tuple(boundary.get("layers", ())),
-        size=projection.get("size", plan.size),
-        specials=bool(projection.get("specials", plan.specials)),
-    )
 
 
 def label_names(trees: GoldTrees) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from attree.training import STEPS
 TREES, PARSER = "Which trees", "Which parser"
 TUNING, MORE = "Chosen on other trees", "Training"
 
+Layers = tuple[int, ...]
 _Rate = Annotated[float, Parameter(validator=between(0, 0.9))]
 
 
@@ -122,3 +124,16 @@ class Fitting:
     steps: options.Steps = STEPS
     batch: options.Batch = 10
     decay: bool = False
+
+
+def parse_layers(text: str) -> Layers:
+    """Read ``3`` or ``2+3+4``; a configuration may have commas.
+
+    Raises:
+        AttreeError: not numbers.
+    """
+    try:
+        return tuple(int(part) for part in re.split("[+,]", text))
+    except ValueError:
+        problem = f"{text!r} is not a list of layers"
+        raise AttreeError("bad-layers", problem, fix="write 3, or 2+3+4") from None

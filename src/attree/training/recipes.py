@@ -53,7 +53,7 @@ class FewShotRecipe:
             the parser (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
         encoder_rate: Adam's learning rate for low-rank weights.
         rounds: number of rounds of self-training, on raw sentences that the parser itself parsed
-            (see :mod:`attree.rivals.self_training`).
+            (see :mod:`attree.training.self_training`).
     """
 
     parts: tuple[str, ...]
@@ -261,35 +261,6 @@ HEADLESS = 6.0
 def with_least_threshold(base: FewShotRecipe) -> FewShotRecipe:
     """Return ``base`` with a threshold of labels, if it has one, of at least `LEAST_THRESHOLD`."""
     return replace(base, threshold=max(base.threshold, LEAST_THRESHOLD)) if base.threshold else base
-
-
-#: Adam's learning rate for training that starts from another parser, low since good weights are
-#: soon unlearned.
-_CONTINUED_RATE = 1e-4
-
-
-def continued(base: FewShotRecipe, n_trees: int, *, rate_given: bool) -> FewShotRecipe:
-    """Return a recipe changed for training that starts from another parser.
-
-    Few trees train labels together with the structure, as the parser to start from did; from
-    `MANY_TREES` trees on, labels that are fitted to a trained structure are better.
-
-    Args:
-        base: recipe for training from the encoder.
-        n_trees: number of trees to train on.
-        rate_given: whether its learning rate was asked for, and stays.
-    """
-    if "labels" in base.parts and base.objective == "tree_crf" and n_trees < MANY_TREES:
-        base = replace(
-            base,
-            objective=_JOINT.objective,
-            threshold=_JOINT.threshold,
-            unlabelled=_JOINT.unlabelled,
-        )
-    return replace(
-        with_least_threshold(base),
-        learning_rate=base.learning_rate if rate_given else _CONTINUED_RATE,
-    )
 
 
 def for_trees(base: FewShotRecipe, n_trees: int, n_layers: int) -> FewShotRecipe:

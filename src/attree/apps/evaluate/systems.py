@@ -101,7 +101,7 @@ def _leave_out_trained(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold,
     hashes = fingerprints(sentence.words for sentence in gold.sentences)
     trained_on, counts = np.zeros(len(hashes), bool), {}
     for name, parser in parsers.items():
-        trained = getattr(parser.model, "trained", None)
+        trained = parser.model.trained
         if trained is not None and (shared := np.isin(hashes, trained.trained_on)).any():
             trained_on |= shared
             counts[name] = int(shared.sum())

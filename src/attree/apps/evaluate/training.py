@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,17 +23,20 @@ from attree.base.progress import progress
 from attree.base.registry import check_name
 from attree.base.terminal import say
 from attree.decoding import UNSUPERVISED
-from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder
+from attree.encoder.source import ResolvedEncoder, find_encoder
 from attree.evaluation.side_by_side import Evaluation, Gold, System
-from attree.parsers.find import AveragedHeads, Overrides, find_parser
+from attree.parsers.find import AveragedHeads
 from attree.parsers.parser import Parser
-from attree.ready import DEFAULT, default_encoder
+from attree.ready import default_encoder
 from attree.stages import train as session
 from attree.stages.attention import columns_for, compute_attention
 from attree.training import STEPS
-from attree.training.gold import default_recipe
-from attree.training.options import Choice, Fitting
+from attree.training.choice import Chosen
+from attree.training.gold import default_recipe, read_trees
+from attree.training.options import Fitting
+from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, recipe
+from attree.training.start import Start
 from attree.treebank.as_table import Treebank
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees, shared_rows, usable_trees
@@ -203,41 +205,35 @@ class _Bench:
 
     def __init__(self, folder: Path, train: Treebank, test: Treebank, plan: FewShotPlan) -> None:
         self._folder, self._train, self._plan = folder, train, plan
-        self._words = test.table["words"].to_pylist()
+        self._test, self._words = test.table, test.table["words"].to_pylist()
         self.few = False
-        train.write(folder / "train.parquet", split="train")
         self._draws = {
             (trees, seed): draw_trees(train.table, trees, seed=seed)
             for trees in plan.trees
             for seed in range(plan.draws)
         }
         self._encoder: ResolvedEncoder = find_encoder(plan.encoder or default_encoder())
-        self._start = plan.start
-        if plan.start is not None:
-            session.warn_of_overlap(plan.start, self._words)
-        elif plan.encoder or session.default_start(self._words) != DEFAULT:
-            self._start = "encoder"
+        self._starts: dict[str, Start] = {}
 
     def parse(self, name: str, trees: int, seed: int) -> Trees:
         """Train a parser on ``trees`` trees of a draw, and parse the test sentences."""
         if name in UNSUPERVISED:
-            source: Any = self._with_heads(name, self._draws[trees, seed])
+            heads = self._with_heads(name, self._draws[trees, seed])
+            parser = Parser.of(heads, device=self._plan.device)
         else:
-            source = self._train_parser(name, trees, seed)
-        return Parser.of(source, device=self._plan.device).trees(self._words)[0]
+            parser = Parser(self._train_parser(name, trees, seed))
+        return parser.trees(self._words)[0]
 
-    def _train_parser(self, name: str, trees: int, seed: int) -> Any:
-        request = session.TrainingRequest(
-            self._folder / "train.parquet",
-            self._plan.encoder,
-            recipe(name),
-            Choice([str(trees)], None, seed),
-            Fitting(steps=self._plan.steps, start=self._start),
-            device=self._plan.device,
-        )
-        output = self._folder / f"{name}-{trees}-{seed}"
-        session.train_parser(request, output)
-        return find_parser(str(output), Overrides(self._plan.encoder, dtype=DTYPES[0]))
+    def _train_parser(self, name: str, trees: int, seed: int) -> TrainedModel:
+        plan, table, drawn = self._plan, self._train.table, self._draws[trees, seed]
+        how = plan.encoder, Fitting(steps=plan.steps, start=plan.start), seed
+        request = session.TrainingRequest(recipe(name), *how, device=plan.device)
+        others = table.take(np.setdiff1d(np.arange(len(table)), drawn))
+        raw = others["words"].to_pylist() if request.recipe.rounds else ()
+        chosen = Chosen(read_trees(table, drawn), raw=raw, scored=[("test", self._test)])
+        if name not in self._starts:  # it says once what it was trained on
+            self._starts[name] = session.start_of(request, chosen)
+        return session.train(request, chosen, self._starts[name])
 
     def _with_heads(self, name: str, rows: Sequence[int]) -> AveragedHeads:
         """Choose heads by their F1 on some training trees."""

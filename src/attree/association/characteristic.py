@@ -6,8 +6,8 @@ A span's score is minus the mean distance of its words' attention from the mean 
 
 ``p_x`` is the attention of word ``x`` over the sentence's words. The score is at ``[i, j-1]`` of a
 head's matrix, where ``score: spans`` reads it; scores of several heads are averaged. See
-:mod:`attree.scoring.pairs` for the parser and its source, and :mod:`attree.rivals.head_trees` for
-the authors' ensemble, which is of trees.
+:mod:`attree.scoring.pairs` for the parser and its source, and
+:mod:`attree.association.head_trees` for the authors' ensemble, which is of trees.
 
 ``H`` is the Hellinger distance ``sqrt(1 - Σ sqrt(p c))``, one of the two that the authors use. We
 chose it because it takes a matrix product; the Jensen-Shannon distance takes words⁴ logarithms.

@@ -28,10 +28,10 @@ from attree.base.provenance import code_hash, provenance, versions
 from attree.base.reading import COMPRESSIONS
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import say
+from attree.grammar.folder import Epoch, write_grammar
+from attree.grammar.model import CompoundPCFG, Vocabulary
+from attree.grammar.options import GrammarRecipe
 from attree.raw_text.lines import read_texts, table_words, text_files
-from attree.rivals.grammar.folder import Epoch, write_grammar
-from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
-from attree.rivals.grammar.options import GrammarRecipe
 from attree.trees.sampling import fingerprints
 
 #: Uses of random generators, to give each its own seed.
@@ -239,7 +239,7 @@ def learn(
         "sentences": len(sentences),
         "recipe": asdict(recipe),
         "seed": seed,
-        "code": code_hash("attree.rivals.grammar.learning:learn"),
+        "code": code_hash("attree.grammar.learning:learn"),
     }
     if already_made(output, identity, restart=restart):
         return
@@ -259,7 +259,7 @@ def learn(
         curve = _train(model, recipe, seed, work / "training", *parts)
         best = min(curve, key=lambda epoch: epoch.held_out).epoch
         facts = {"text": names, "best_epoch": best, "versions": versions("torch")}
-        made = provenance(code=["attree.rivals.grammar.learning:learn"], settings=identity, **facts)
+        made = provenance(code=["attree.grammar.learning:learn"], settings=identity, **facts)
         with whole_folder(output, over=PROVENANCE) as part:
             write_grammar(part, model, vocabulary, curve, made)
             write_json(part / PROVENANCE, made)

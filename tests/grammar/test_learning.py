@@ -15,11 +15,11 @@ from safetensors.numpy import load_file, save_file
 
 from attree.base.schemas import PARSES_SCHEMA, read_table
 from attree.cli import grammar as command
+from attree.grammar.folder import read_grammar
+from attree.grammar.learning import batches, learn, read_sentences
+from attree.grammar.model import Vocabulary
+from attree.grammar.options import GrammarRecipe, Sizes
 from attree.parsers.parser import Parser
-from attree.rivals.grammar.folder import read_grammar
-from attree.rivals.grammar.learning import batches, learn, read_sentences
-from attree.rivals.grammar.model import Vocabulary
-from attree.rivals.grammar.options import GrammarRecipe, Sizes
 from tests.refusals import refused
 from tests.workflow.conftest import TOY, TREES
 

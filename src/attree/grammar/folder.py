@@ -17,11 +17,10 @@ from attree.base.errors import AttreeError
 from attree.base.files import whole_file, write_json
 from attree.base.reading import check_regular, described, read_described
 from attree.base.schemas import write_table
-from attree.rivals.grammar import ABOUT
-from attree.rivals.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary
-from attree.rivals.grammar.options import Sizes
+from attree.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary
+from attree.grammar.options import Sizes
 
-WEIGHTS, EPOCHS = "weights.safetensors", "epochs.parquet"
+ABOUT, WEIGHTS, EPOCHS = "grammar.json", "weights.safetensors", "epochs.parquet"
 _WHAT, _AGAIN = "description of a grammar", "learn it again with `attree grammar train`"
 
 

@@ -7,7 +7,7 @@ by networks from ``z`` and embeddings of symbols. Training maximises the evidenc
     ``log p(words) ≥ E_q [ log p(words | z) ] − KL( q(z | words) ‖ p(z) )``
 
 with ``q`` a Gaussian whose mean and variance are computed by a bidirectional LSTM. Given ``z``, the
-sum over all trees is exact (:mod:`attree.rivals.grammar.inside`).
+sum over all trees is exact (:mod:`attree.grammar.inside`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from torch.nn import functional
 
 from attree.base.provenance import digest
 from attree.encoder.pieces import Pieces
-from attree.rivals.grammar.inside import Rules
-from attree.rivals.grammar.options import Sizes
+from attree.grammar.inside import Rules
+from attree.grammar.options import Sizes
 
 
 class Bound(NamedTuple):
@@ -186,10 +186,10 @@ class Vocabulary:
         return np.array([number_of.get(normalise(word), 0) for word in words], np.int64)
 
     def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-        """Number the words of sentences; each word is one piece."""
+        """Number the words of sentences; each word is one piece, rare ones the same."""
         pieces = []
         for words in sentences:
             ids, n = self.numbers(words).astype(np.int32), len(words)
             word_of = np.arange(n, dtype=np.int32)
-            pieces.append(Pieces(ids, word_of, n, int((ids == 0).sum()), n > LONGEST))
+            pieces.append(Pieces(ids, word_of, n, 0, n > LONGEST))
         return pieces

@@ -16,7 +16,7 @@ so the K best are chosen among all pairs of head and distance, as theirs are. A 
 
 A head's tree is found in one of three ways: *top-down* splits where neighbours are farthest apart;
 *pair* and *characteristic* maximise a sum of span scores by a chart (:mod:`attree.scoring.pairs`,
-:mod:`attree.rivals.characteristic`).
+:mod:`attree.association.characteristic`).
 
 The ensemble, K = 20 and the choice among distances and heads follow the published description. We
 decided the rest: heights by Shen et al. (:mod:`attree.decoding.batch`); ties go to the smaller
@@ -30,9 +30,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from attree.association import characteristic
 from attree.association.sources import HELLINGER, JENSEN_SHANNON
 from attree.decoding import Recipe
-from attree.rivals import characteristic
 
 if TYPE_CHECKING:
     import torch

@@ -12,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError, NotFiniteError
+from attree.base.process import use_threads
 from attree.decoding.constrained import SplitChart
 from attree.encoder.pieces import Pieces
-from attree.rivals.grammar.folder import read_grammar
-from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
+from attree.grammar.folder import read_grammar
+from attree.grammar.model import CompoundPCFG, Vocabulary
 from attree.training.scores import best_trees, expected_right
 from attree.trees.constraints import NOTHING_KNOWN, Known
 from attree.trees.trees import Trees
@@ -46,15 +47,11 @@ class GrammarModel:
     """
 
     labelled = tagged = has_distribution = False
+    trained = None
 
     def __init__(self, grammar: CompoundPCFG, vocabulary: Vocabulary) -> None:
         self.grammar = grammar
         self.encoder: Any = vocabulary
-
-    @classmethod
-    def load(cls, folder: str | Path) -> GrammarModel:
-        """Read the folder of a grammar."""
-        return cls(*read_grammar(folder)[:2])
 
     def features(self, pieces: Sequence[Pieces]) -> Marginals:
         """Compute the probability of every span, sentences of one length together."""
@@ -93,3 +90,20 @@ class GrammarModel:
         """Raise an error: a grammar has no association."""
         problem, fix = "a grammar has no association between words", "take a parser of an encoder"
         raise AttreeError("no-association", problem, fix=fix)
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarFolder:
+    """The folder of a grammar that ``attree grammar train`` wrote."""
+
+    folder: Path
+
+    def load(self, *, threads: int | None) -> GrammarModel:
+        """Load the weights; a grammar runs on the CPU, whatever the device."""
+        use_threads(threads)
+        return GrammarModel(*read_grammar(self.folder)[:2])
+
+
+def find_grammar(folder: Path, _: object) -> GrammarFolder:
+    """Find the grammar in a folder, as :data:`attree.parsers.find.KINDS` has it."""
+    return GrammarFolder(folder)

@@ -1,1 +1,0 @@
-"""Parsers of other articles, for comparison only."""
