@@ -224,12 +224,9 @@ class Parser:
         """
         parser = str(default_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
-        splitter = splitter_for(parser, language)
+        settings["language"] = code_of(language) if language else language_of(parser)
         source = (find if chosen == Overrides() else find_parser)(parser, chosen)
-        settings["language"] = splitter.language or None
-        loaded = cls.of(source, device=device, threads=threads, **settings)
-        loaded._splitter = splitter
-        return loaded
+        return cls.of(source, device=device, threads=threads, **settings)
 
     @classmethod
     def of(
