@@ -30,6 +30,7 @@ from attree.parsers.find import (
     WithoutEncoder,
     find,
     find_parser,
+    language_of,
 )
 from attree.raw_text.words import sentences_of
 from attree.ready import default_parser
