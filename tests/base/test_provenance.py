@@ -143,7 +143,7 @@ USED = {
     "attree.base.progress": "Progress progress silent",
     "attree.base.provenance": "code_hash digest provenance versions",
     "attree.base.registry": "choices choose load nearest",
-    "attree.base.terminal": "in_json safe_lines unread",
+    "attree.base.terminal": "in_json safe_lines unread width",
     "attree.plan.paths": "ALL_HEADS ASSOCIATIONS_PATH BASELINES_PATH GRAMMAR IMPORTED PARSES_PATH "
     "RECORDS RUN SCORES_PATH SENTENCES_PATH SENTENCE_SCORES path_of",
     "attree.ready": "DEFAULT folder_of_start ready_heads ready_parsers trained_folder "

@@ -148,6 +148,8 @@ def test_what_follows_two_dashes_is_no_option(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     ran = attree("try", "--parser", "nobody", "--", "--brackets")
     assert ran.status == 1 and "unknown parser 'nobody'" in ran.err
+    ran = attree("try", "A cat.", "--", "--brackets")
+    assert ran.status == 2 and "too many arguments: --brackets" in ran.err
 
 
 def test_heads_without_an_encoder_are_those_of_the_default_one() -> None:

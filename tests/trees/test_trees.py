@@ -206,6 +206,11 @@ def test_a_notebook_shows_a_picture() -> None:
     tree = Tree(("אב", "גד", "הו"), ((0, 3), (0, 2)))
     words = re.findall(r">([^<>]+)</text>", tree._repr_svg_())  # from left to right
     assert words == ["X", "הו", "X", "גד", "אב"]
+    latin, chinese = (
+        float(re.findall(r'width="([\d.]+)px"', Tree((word, "a"), ((0, 2),))._repr_svg_())[0])
+        for word in ("abc", "小女孩")
+    )
+    assert chinese > 1.5 * latin  # its characters are twice as wide
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ export function draw(tree, sentence, view) {
   const words = sentence.words.map((word, place) => {
     const above = parentOfWord[place];
     const made = item("word", `w${place}`, above === null ? 1 : nodes[above].level + 1, `word ${place + 1}, ${word}`, word);
-    made.dir = "auto";
+    made.dir = /\p{L}/u.test(word) ? "auto" : dir;
     if (view.tags) made.prepend(tagOf(sentence.tags[place]));
     return made;
   });

