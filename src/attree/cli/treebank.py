@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,19 +12,31 @@ from cyclopts import App, Parameter
 
 from attree.base import options
 from attree.base.errors import AttreeError
+from attree.base.languages import code_in, code_of
 from attree.base.options import Asked, ReadingOptions
+from attree.base.patterns import find
 from attree.base.settings import form_of, meanings
 from attree.base.terminal import safe_lines, say
-from attree.treebank.language_file import LanguageKeys
+from attree.treebank.formats import (
+    by_format,
+    in_folder,
+    read_files,
+    resolve,
+    several_formats,
+    together,
+)
+from attree.treebank.language import discover
+from attree.treebank.language_file import LanguageKeys, as_settings, check_settings, settings_of
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
 if TYPE_CHECKING:
     from attree.treebank.cleaning import CleaningCounts
-    from attree.treebank.jobs import ReadingJob
-    from attree.treebank.sentence import Rejected, Sentence
 
 _CODE = ("attree.cli.treebank:run",)
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
+_FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
+_NAMED = 5  # files that are no treebanks and are named in a message
 _AS_IT_IS = ReadingOptions()
 
 _READING = "How files are read"
@@ -89,6 +101,29 @@ class WordOptions(Asked):
     accept_loss: options.AcceptLoss | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadingJob:
+    """Files that are read together, and their settings.
+
+    Attributes:
+        files, settings: which files, and how they are read.
+        language, split: of the treebank; empty if unknown.
+        place: the folder that was searched, if one was.
+    """
+
+    files: tuple[Path, ...]
+    settings: SplitSettings
+    language: str = ""
+    split: str = ""
+    place: str = ""
+
+    @property
+    def title(self) -> str:
+        """The folder, the treebank, the only file, or the number of files."""
+        files = str(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
+        return self.place or f"{self.language} {self.split}".strip() or files
+
+
 app = App(
     name="treebank",
     help="Check, read or convert treebanks; `attree treebank FILES` is `… read FILES`.",
@@ -133,8 +168,6 @@ def run(
     """
     from attree.base.files import check_apart, check_new
     from attree.treebank.check import other_scripts
-    from attree.treebank.formats import several_formats
-    from attree.treebank.jobs import of_files, of_folder, of_language
 
     if output is None and rejected is None and not check:
         raise AttreeError("nothing-to-do", "nothing to do", fix="add --output FILE, or --check")
@@ -145,14 +178,14 @@ def run(
         if others or output or rejected or exclude or language or split_name:
             fix = "give only --check and folders, or name files"
             raise AttreeError("folder-by-itself", "a folder is checked whole, by itself", fix=fix)
-        _check_each([job for folder in folders for job in of_folder(folder, settings)])
+        _check_each([job for folder in folders for job in jobs_in_folder(folder, settings)])
         return
     if files:
-        jobs = of_files(files, exclude or [], settings, language=language, split=split_name)
+        jobs = jobs_of_files(files, exclude or [], settings, language=language, split=split_name)
         if len(jobs) > 1 and (output or rejected):
             raise several_formats({job.settings.format: job.files for job in jobs})
     else:
-        jobs = list(of_language(language, split_name, folder, settings))
+        jobs = list(jobs_of_language(language, split_name, folder, settings))
     if len(jobs) > 1 and (output or rejected):
         raise AttreeError("one-split-a-table", "one table holds one split", fix="add --split-name")
     check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
@@ -191,10 +224,9 @@ def convert_command(
     """
     from attree.base.files import check_apart, check_new
     from attree.treebank.convert import convert, target
-    from attree.treebank.jobs import of_files
 
     how = ReadingOptions(format, encoding, labels=labels)
-    jobs = of_files(files, [], {"functions": "keep"} | how.given() | trees.given())
+    jobs = jobs_of_files(files, [], {"functions": "keep"} | how.given() | trees.given())
     check_apart([output], [file for job in jobs for file in job.files])
     check_new([output], overwrite=overwrite)
     to = to or target(output)
@@ -276,7 +308,6 @@ def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
 def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
     """Yield the sentences of the job's files; show progress if the files are large."""
     from attree.base.progress import progress
-    from attree.treebank.formats import read_files
 
     if sum(file.stat().st_size for file in job.files) < _LONG:
         yield from read_files(job.files, job.settings)
@@ -287,11 +318,95 @@ def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
 
 def _told(items: Iterable[Sentence | Rejected]) -> Iterator[Sentence | Rejected]:
     """Yield the items of a reader; say of the first few why a sentence was not read."""
-    from attree.treebank.sentence import Rejected
-
     told = 0
     for item in items:
         if isinstance(item, Rejected) and item.status != "skipped" and told <= _SHOWN:
             say(str(item) if told < _SHOWN else "… more: see the rejected table, or --check")
             told += 1
         yield item
+
+
+def jobs_of_files(
+    patterns: Sequence[str], exclude: Sequence[str], options: dict[str, Any], **names: str
+) -> list[ReadingJob]:
+    """Return a job of the files that patterns match, or one for each of their formats.
+
+    Args:
+        patterns: each must match a file.
+        exclude: patterns of files to leave out.
+        options: keys of ``language.yaml``.
+        names: language and split.
+
+    Raises:
+        AttreeError: a pattern matches nothing, or an option is wrong.
+    """
+    settings = settings_of(**options)
+    files = _files(patterns, exclude, settings.format)
+    groups = [list(files)] if settings.format else by_format(files).values()
+    return [ReadingJob(tuple(group), resolve(settings, group), **names) for group in groups]
+
+
+def jobs_of_language(
+    language: str, split: str, folders: list[Path] | None, keys: dict[str, Any]
+) -> Iterator[ReadingJob]:
+    """Yield the splits of a language in folders of treebanks; all splits, or only ``split``."""
+    if not language:
+        raise AttreeError("no-inputs", "no files are given", fix="name some, or a --language")
+    options = as_settings(check_settings(keys, "command line"))
+    catalogue = discover(folders or _FOLDERS)
+    language = _find_language(language, catalogue)
+    for name in [split] if split else list(catalogue[language].splits):
+        part = catalogue[language].split(name)
+        yield ReadingJob(part.files, dataclasses.replace(part.settings, **options), language, name)
+
+
+def _find_language(language: str, names: Iterable[str]) -> str:
+    """Return the treebank's name for a language's name or code."""
+    if language in (names := list(names)):
+        return language
+    try:
+        code = code_of(language)
+    except AttreeError:
+        return language
+    matches = [name for name in names if code_in(name) == code]
+    return matches[0] if len(matches) == 1 else language
+
+
+def jobs_in_folder(folder: Path, options: dict[str, Any]) -> Iterator[ReadingJob]:
+    """Yield the treebanks in a folder: a language's splits, or a job for each format."""
+    if (folder / "language.yaml").is_file():
+        yield from jobs_of_language(folder.resolve().name, "", [folder.resolve().parent], options)
+        return
+    settings = settings_of(**options)
+    groups, others = in_folder(folder, settings.format)
+    if others:
+        names = ", ".join(str(file.relative_to(folder)) for file in others[:_NAMED])
+        more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+        kind = settings.format or "any format that their names or contents tell"
+        say(f"{folder}: not in {kind}: {names}{more}")
+    if not groups:
+        fix = f"name its files, with --format: '{folder}/*'"
+        raise AttreeError("no-treebank", "no treebank is in this folder", file=folder, fix=fix)
+    for name, files in groups.items():
+        yield ReadingJob(tuple(files), resolve(settings, files), place=name)
+
+
+def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) -> tuple[Path, ...]:
+    """Return the files of patterns and folders; each of these must have one."""
+    paths: dict[Path, None] = {}
+    for pattern in patterns:
+        if Path(pattern).is_dir():
+            inside = [file for files in together(Path(pattern), format) for file in files]
+            paths.update(dict.fromkeys(inside))
+            continue
+        matched = find([pattern])
+        if not matched.files:
+            raise AttreeError("missing-file", "no such file", file=pattern, fix="check its name")
+        paths.update(dict.fromkeys(matched.files))
+        if matched.missing:
+            say(f"warning: {len(matched.missing)} of {pattern} do not exist")
+    excluded = set(find(exclude).files)
+    files = tuple(file for file in paths if file not in excluded)
+    if not files:
+        raise AttreeError("all-excluded", "every file is excluded", fix="correct --exclude")
+    return files
