@@ -10,7 +10,6 @@ import io
 import json
 import os
 import re
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -58,37 +57,6 @@ class InputFile:
     compression: str
     size: int
     changed: int
-
-
-class Reader(ABC):
-    """Read a file line by line from its beginning, or from an earlier offset.
-
-    Attributes:
-        offset: where the next line begins.
-    """
-
-    offset = 0
-
-    @abstractmethod
-    def seek(self, offset: int) -> None:
-        """Move to an offset, only forward."""
-
-    @abstractmethod
-    def line(self) -> bytes:
-        """Return the next line, ``b""`` at the end; move the offset past it."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the file."""
-
-    def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
-        """Return the next lines and their number; stop after ``size`` bytes."""
-        payload: list[bytes] = []
-        n_bytes = 0
-        while len(payload) < lines and (size is None or n_bytes < size) and (line := self.line()):
-            payload.append(line)
-            n_bytes += len(line)
-        return b"".join(payload), len(payload)
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -176,7 +144,7 @@ def open_input(file: InputFile, *, column: str) -> Iterator[Reader]:
         if file.kind == "parquet":
             reader = _ParquetReader(file.path, column)
         else:
-            reader = _LineReader(open_compressed(file.path))
+            reader = Reader(open_compressed(file.path))
         yield reader
     except (*DAMAGE, OSError, ValueError) as error:
         where = "" if reader is None else f" at {reader.offset:,} bytes unpacked"
@@ -187,13 +155,22 @@ def open_input(file: InputFile, *, column: str) -> Iterator[Reader]:
             reader.close()
 
 
-class _LineReader(Reader):
-    """Read lines; keep only the beginning of lines longer than `LINE_BYTES`."""
+class Reader:
+    """Read a file line by line from its beginning, or from an earlier offset.
+
+    Only the beginning of lines longer than `LINE_BYTES` is kept.
+
+    Attributes:
+        offset: where the next line begins.
+    """
+
+    offset = 0
 
     def __init__(self, stream: Any) -> None:
-        self._stream = io.BufferedReader(stream, _BLOCK)
+        self._stream: Any = io.BufferedReader(stream, _BLOCK)
 
     def seek(self, offset: int) -> None:
+        """Move to an offset, only forward."""
         if offset < self.offset:
             raise ValueError("readers only go forward")
         if self._stream.seekable():
@@ -205,6 +182,7 @@ class _LineReader(Reader):
             self.offset += len(block)
 
     def line(self) -> bytes:
+        """Return the next line, ``b""`` at the end; move the offset past it."""
         line = rest = self._stream.readline(LINE_BYTES + 1)
         self.offset += len(line)
         while len(line) > LINE_BYTES and rest and not rest.endswith(b"\n"):
@@ -212,7 +190,17 @@ class _LineReader(Reader):
             self.offset += len(rest)
         return line if rest is line else line + rest[-1:]
 
+    def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
+        """Return the next lines and their number; stop after ``size`` bytes."""
+        payload: list[bytes] = []
+        n_bytes = 0
+        while len(payload) < lines and (size is None or n_bytes < size) and (line := self.line()):
+            payload.append(line)
+            n_bytes += len(line)
+        return b"".join(payload), len(payload)
+
     def close(self) -> None:
+        """Close the file."""
         self._stream.close()
 
 
@@ -222,15 +210,15 @@ class _ParquetReader(Reader):
     def __init__(self, path: str, column: str) -> None:
         import pyarrow.parquet as pq
 
-        self._file = pq.ParquetFile(path)
-        names = self._file.schema_arrow.names
+        self._stream = pq.ParquetFile(path)
+        names = self._stream.schema_arrow.names
         if column not in names:
             problem = f"no column {column!r} in this input"
             fix = f"name one with --column: {', '.join(names)}"
             raise AttreeError("no-column", problem, file=path, fix=fix)
         self._column = column
-        groups = range(self._file.num_row_groups)
-        sizes = [self._file.metadata.row_group(group).num_rows for group in groups]
+        groups = range(self._stream.num_row_groups)
+        sizes = [self._stream.metadata.row_group(group).num_rows for group in groups]
         #: The first row, and the row after the last, of each row group.
         self._bounds = [0, *accumulate(sizes)]
         self._rows = self._lines_from(0)
@@ -248,18 +236,15 @@ class _ParquetReader(Reader):
 
     def _lines_from(self, row: int) -> Iterator[bytes]:
         """Yield the lines from a row on, without reading the row groups before it."""
-        for group in range(self._group_of(row), self._file.num_row_groups):
+        for group in range(self._group_of(row), self._stream.num_row_groups):
             skipped = max(row - self._bounds[group], 0)
-            batches = self._file.iter_batches(8192, row_groups=[group], columns=[self._column])
+            batches = self._stream.iter_batches(8192, row_groups=[group], columns=[self._column])
             yield from islice((x for b in batches for x in _json_lines(b[0])), skipped, None)
 
     def line(self) -> bytes:
         line = next(self._rows, b"")
         self.offset += bool(line)
         return line
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def _json_lines(column: Any) -> Iterator[bytes]:
