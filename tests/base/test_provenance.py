@@ -11,7 +11,7 @@ import pytest
 
 from attree.base import provenance
 from attree.cli.main import COMMANDS
-from attree.plan.rows import CODE
+from attree.plan.rows import CODE, NOT_RUN
 
 Write = Callable[..., None]
 
@@ -123,65 +123,35 @@ def test_what_an_entry_does_not_run_can_be_left_out(write: Write) -> None:
     assert "attree.stage.ranking" in found
 
 
-def test_neutral_modules_are_neither_counted_nor_followed(write: Write) -> None:
-    write("files.py", "from attree.picture import plot\n")
-    write("stage/ranking.py", "from attree.base.files import write_json\n")
+def test_the_neutral_module_is_neither_counted_nor_followed(write: Write) -> None:
+    write("treebank/__init__.py")
+    write("treebank/as_table.py", "from attree.picture import plot\n")
+    write("stage/ranking.py", f"from {provenance.NEUTRAL} import as_table\n")
     before = provenance.code_hash("attree.stage.ranking")
-    assert provenance.closure("attree.stage.ranking") == ("attree.stage", "attree.stage.ranking")
-    write("files.py", "x = 1\n")
+    assert set(provenance.closure("attree.stage.ranking")) == {
+        *("attree.stage", "attree.stage.ranking", "attree.treebank")
+    }
+    write("treebank/as_table.py", "x = 1\n")
     assert provenance.code_hash("attree.stage.ranking") == before
 
 
-#: What hashed modules use of neutral ones, of all that returns something: a name here must not
-#: change what a result is made of. ``*`` is a module as a whole.
-USED = {
-    "attree.base.errors": "DEBUG errno_of",
-    "attree.base.files": "is_private made_private private_cache whole_file whole_folder",
-    "attree.base.options": "* Asked MOST_BEST ReadingOptions TextOptions between",
-    "attree.base.patterns": "find matching",
-    "attree.base.process": "",
-    "attree.base.progress": "Progress progress silent",
-    "attree.base.provenance": "code_hash digest provenance versions",
-    "attree.base.registry": "choices choose load nearest",
-    "attree.base.terminal": "in_json safe_lines unread width",
-    "attree.plan.paths": "ALL_HEADS ASSOCIATIONS_PATH BASELINES_PATH GRAMMAR IMPORTED PARSES_PATH "
-    "RECORDS RUN SCORES_PATH SENTENCES_PATH SENTENCE_SCORES path_of",
-    "attree.ready": "DEFAULT folder_of_start ready_heads ready_parsers trained_folder "
-    "default_encoder default_parser",
-    "attree.treebank.as_table": "Treebank as_table as_tables is_table",
-    "attree.trees.drawing": "draw nested",
-}
-
-
-def returns_nothing(module: str, name: str) -> bool:
-    """Tell whether a name is an exception, or a function or context manager without a value."""
-    path = provenance._file(module)
-    assert path is not None
-    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
-        if getattr(statement, "name", None) == name:
-            if isinstance(statement, ast.ClassDef):
-                return ast.unparse(statement.bases).endswith(("Error", "Exception"))
-            assert isinstance(statement, ast.FunctionDef)
-            return ast.unparse(statement.returns) in ("None", "Iterator[None]", "NoReturn")
-    return False
-
-
-def test_hashed_modules_use_of_neutral_ones_what_is_listed() -> None:
-    """The list is exact: a module that is used no more, or for nothing, must leave it."""
+def test_hashed_modules_use_of_the_neutral_one_what_hands_on_a_table() -> None:
+    """A name here must not change what a result is made of, where it is given a table."""
     commands = (place.partition(":")[0] for place in COMMANDS.values())
-    of_rows = (entry for entries in CODE.values() for entry in entries)
-    used: dict[str, set[str]] = {name: set() for name in provenance.NEUTRAL}
-    reached: set[str] = set()
-    for module in provenance.closure(*commands, *of_rows, "attree.bulk.pipeline"):
-        for name in {name for part in provenance._parts(module) for name in part.imports}:
-            neutral = (provenance._packages_of(name) or [""])[-1]
-            if neutral in used:
-                reached.add(neutral)
-                of_it = name.removeprefix(neutral).removeprefix(".")
-                if not returns_nothing(neutral, of_it):
-                    used[neutral].add(of_it or "*")
-    assert used == {name: set(names.split()) for name, names in USED.items()}
-    assert reached == set(provenance.NEUTRAL)
+    modules = provenance.closure(*commands, *(entry for code in CODE.values() for entry in code))
+    names = {name for module in modules for p in provenance._parts(module) for name in p.imports}
+    used = {name for name in names if name.startswith(provenance.NEUTRAL)}
+    assert {name.rpartition(".")[2] for name in used} == {
+        *("Treebank", "as_table", "as_tables", "check_files", "is_table")
+    }
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_what_rows_of_a_kind_do_not_run_would_count(kind: str) -> None:
+    """Each module of the list leaves something out."""
+    for module in NOT_RUN[kind]:
+        others = tuple(one for one in NOT_RUN[kind] if one != module)
+        assert module in provenance.closure("attree.cli.experiments:rows", not_run=others)
 
 
 @pytest.mark.parametrize("name", ["unescape", "encodable", "name_of", "safe", "markdown"])

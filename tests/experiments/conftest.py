@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from attree.plan.configuration import configured
+from attree.plan.configuration import Configuration, configured
 from attree.plan.jobs import Experiments
 from attree.plan.plan import make_plan
-from attree.training.recipes import RECIPES
 from tests.training.conftest import encoder, resolved, table  # noqa: F401
 
 #: One entry of `runs`, to which a test adds keys.
@@ -23,7 +22,7 @@ RUN = {
 }
 
 
-def configure(runs: list[dict[str, Any]], **keys: Any) -> dict[str, Any]:
+def configure(runs: list[dict[str, Any]], **keys: Any) -> Configuration:
     """Return a checked configuration with one experiment, ``e``."""
     one = {"title": "E", "columns": "trees", "runs": [{**RUN, **run} for run in runs]}
     config = {
@@ -47,6 +46,6 @@ def planned() -> Callable[..., Experiments]:
     def plan(*runs: dict[str, Any], **keys: Any) -> Experiments:
         config = configure(list(runs), **keys)
         splits = {"toy": ("dev", "test"), "other": ("dev", "test")}
-        return Experiments(config, RECIPES, make_plan(config, splits))
+        return Experiments(config, make_plan(config, splits))
 
     return plan

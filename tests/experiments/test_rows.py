@@ -21,11 +21,11 @@ Plan = Callable[..., Experiments]
 
 
 def rows(plan: Experiments) -> list[ExperimentRow]:
-    return [placed.row for placed in plan.experiments["e"].rows]
+    return [placed.row for placed in plan.rows["e"]]
 
 
 def placed(plan: Experiments) -> list[PlacedRow]:
-    return list(plan.experiments["e"].rows)
+    return list(plan.rows["e"])
 
 
 def test_every_combination_is_a_row(planned: Plan) -> None:
@@ -58,7 +58,7 @@ def test_all_trees_are_drawn_once_unless_seeds_are_asked_for(planned: Plan) -> N
 
 def test_trees_set_apart_stand_in_every_column_and_run_once(planned: Plan) -> None:
     found = planned({"parsers": ["upio"], "trees": ["apart"], "apart": 2, "across": [3, 5]})
-    assert [one.column for one in found.experiments["e"].rows] == ["3", "5"]
+    assert [one.column for one in found.rows["e"]] == ["3", "5"]
     assert [len(job.rows) for job in found.by_name.values()] == [1]
 
 
@@ -70,7 +70,7 @@ def test_a_language_of_a_list_is_an_entry_of_its_own(planned: Plan) -> None:
         for language in ("toy", "other")
         for column in ("3", "5")
     ]
-    layout = found._layout(found.experiments["e"])
+    layout = found._layout("e")
     assert layout["panels"] and [place[3] for place in layout["places"]] == [
         *["toy", "toy", "other", "other"]
     ]
@@ -90,7 +90,7 @@ def test_rows_stand_in_the_columns_that_an_entry_names(planned: Plan) -> None:
 def test_a_tuned_encoder_is_a_row_for_each_seed_in_one_cell(planned: Plan) -> None:
     found = planned({"encoders": ["tuned"], "parsers": ["upio"]})
     assert [row.encoder for row in rows(found)] == ["tuned-0", "tuned-1"]
-    assert {one.label for one in found.experiments["e"].rows} == {"upio"}
+    assert {one.label for one in found.rows["e"]} == {"upio"}
     assert set(found.tuned) == {"tuned-0", "tuned-1"}
 
 
@@ -145,8 +145,8 @@ def test_a_hash_says_which_jobs_another_row_changes(planned: Plan) -> None:
     before = planned({"parsers": ["upio"]}, {"label": "trained"})
     after = planned({"parsers": ["upio"], "draws": 2}, {"label": "trained"})
     heads, trained = (SimpleNamespace(job=f"e.{kind}.tiny.0") for kind in ("heads", "trained"))
-    assert before.rows(trained) == after.rows(trained)
-    assert before.rows(heads) != after.rows(heads)
+    assert before.job_rows(trained) == after.job_rows(trained)
+    assert before.job_rows(heads) != after.job_rows(heads)
 
 
 def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
     ("run", "said"),
     [
         ({"parsers": ["fpoi"]}, "unknown parser fpoi"),
-        ({"encoders": ["tinny"]}, "encoder tinny is unknown — did you mean tiny?"),
+        ({"encoders": ["tinny"]}, "encoder tinny does not exist — did you mean tiny?"),
         ({"train": "toy/train"}, "asks for the unknown set toy/train"),
         ({"layers": [0, 1]}, "two rows fall into line 'fpio', column 3"),
     ],

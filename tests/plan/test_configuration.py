@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 import pytest
@@ -13,6 +15,7 @@ import yaml
 from attree.base.errors import AttreeError
 from attree.base.settings import Keys, describe, hints_of
 from attree.plan.configuration import Configuration, configured
+from attree.treebank.language_file import Filters
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
@@ -71,7 +74,32 @@ def test_a_mistake_is_one_line(mistake: str) -> None:
 
 
 def test_a_table_can_be_left_out() -> None:
-    configured(changed("tables/crosslingual", None))
+    assert list(configured(changed("tables/crosslingual", None)).tables) == ["few-shot"]
+
+
+def test_keys_without_a_value_are_false_and_not_given() -> None:
+    config = configured(changed("encoders/tiny", {"path": "x"}))
+    assert not config.encoders["tiny"].hub
+    assert config.encoders["tiny"].given("dtype") == {"path": "x"}
+
+
+def parts(kind: Any) -> Iterator[Any]:
+    """A kind and all that it is made of."""
+    yield kind
+    for part in get_args(kind):
+        yield from parts(part)
+
+
+def test_no_text_with_a_pattern_may_also_be_a_list_or_a_mapping() -> None:
+    """Reading one crashes msgspec 0.22."""
+    structs = [*Keys.__subclasses__(), *Filters.__subclasses__()]
+    hints = [hint for kind in structs for hint in hints_of(kind).values()]
+    unions = [k for hint in hints for k in parts(hint) if get_origin(k) in (Union, UnionType)]
+    assert len(unions) > 20
+    for union in unions:
+        notes = [note for member in get_args(union) for note in getattr(member, "__metadata__", ())]
+        with_pattern = any(getattr(note, "pattern", None) for note in notes)
+        assert not (with_pattern and any(get_origin(k) in (list, dict) for k in parts(union)))
 
 
 def test_every_key_is_described_and_the_json_schema_says_the_same() -> None:

@@ -11,25 +11,14 @@ import pytest
 from attree.base.errors import AttreeError
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
-from attree.plan.plan import (
-    ParserInputs,
-    TableRow,
-    Tuning,
-    as_options,
-    folders_of,
-    make_plan,
-    omit,
-    split_keys,
-    tuning,
-)
+from attree.plan.configuration import TuningSettings, configured
+from attree.plan.inputs import Comparisons, Grammars, Section, Tables, Trained, as_options
+from attree.plan.plan import Plan, TableRow
+from attree.plan.plan import make_plan as plan_of
 from attree.ready import trained_folder
-from attree.training.recipes import RECIPES
 from tests.refusals import refused
 
 TRAINING = {"language": "english", "split": "dev", "trees": 5, "seed": 1}
-#: Sections and keys of an entry that configurations here leave out.
-SECTIONS = ("averages", "comparisons", "corpora", "grammars", "systems", "trained")
-PARSERS = ("grammars", "systems", "trained")
 SPLITS = {"basque": ("test",), "english": ("train", "dev", "test"), "polish": ("dev",)}
 
 
@@ -40,13 +29,22 @@ def config(**changed: Any) -> dict[str, Any]:
         "parsers": {"upoa": recipe, "few": {**recipe, "tuning": {"trees": 5, "seed": 3}}},
         "tuning": {"language": "english", "split": "dev", "trees": "all", "seed": 0},
         "tables": {"t": run(["one"], ["upoa"], "all", "test")},
-        **{section: {} for section in SECTIONS},
     } | changed
+
+
+def make_plan(given: dict[str, Any], splits: Any, problems: Any = None) -> Plan:
+    return plan_of(configured(given), splits, problems)
+
+
+def inputs(kind: type[Any], given: dict[str, Any], splits: Any = SPLITS) -> Any:
+    """The input functions of a section."""
+    assert issubclass(kind, Section)
+    return kind(configured(given), make_plan(given, splits))
 
 
 def run(encoders: list[str], parsers: list[str], languages: Any, split: str) -> dict[str, Any]:
     entry = {"encoders": encoders, "parsers": parsers, "languages": languages, "split": split}
-    return {"title": "", "published": None, "runs": [dict.fromkeys(PARSERS, ()) | entry]}
+    return {"title": "", "runs": [entry]}
 
 
 def row(words: str) -> TableRow:
@@ -64,7 +62,7 @@ def test_all_languages_are_those_that_have_the_split() -> None:
     plan = make_plan(config(), SPLITS)
     assert plan.rows == (row("one upoa basque test"), row("one upoa english test"))
     assert plan.languages == ("basque", "english")
-    assert plan.tunings == {("one", "upoa"): Tuning("english", "dev", None, 0)}
+    assert plan.tunings == {("one", "upoa"): TuningSettings("english", "dev", "all", 0)}
     assert plan.sized == (("basque", "test"), *(("english", one) for one in SPLITS["english"]))
 
 
@@ -72,7 +70,7 @@ def test_rows_shared_by_two_tables_are_one() -> None:
     tables = {
         "a": run(["one", "two"], ["upoa"], ["english"], "test"),
         "b": run(["one"], ["upoa", "few"], ["english"], "test"),
-        "left out": None,
+        "left-out": None,
     }
     plan = make_plan(config(tables=tables), SPLITS)
     assert len(plan.rows) == 3
@@ -80,20 +78,26 @@ def test_rows_shared_by_two_tables_are_one() -> None:
     assert plan.parsers("one", "english", "test") == ("upoa", "few")
     assert plan.parsers("two", "english", "test") == ("upoa",)
     assert plan.parsers("two", "english", "dev") == ()
-    assert split_keys(plan.rows) == (("english", "test"),)
+    asked = inputs(Tables, config(tables=tables)).scores(SimpleNamespace(table="b"))
+    assert asked == [
+        "<results>/scores/one/upoa/english/test.json",
+        "<results>/scores/one/few/english/test.json",
+        "<results>/scores/baselines/english/test.json",
+    ]
 
 
 def test_two_encoders_are_tuned_and_scored_on_sets_of_their_own() -> None:
     encoders = {"one": {"path": "x"}, "two": {"path": "y", "tuning": {"language": "polish"}}}
     tables = {"t": table("one upoa english test"), "u": table("two upoa basque test")}
-    plan = make_plan(config(encoders=encoders, tables=tables), SPLITS)
-    assert plan.tunings["two", "upoa"].language == "polish"
-    assert plan.scores("u") == (row("two upoa basque test"),)
-    assert plan.scores(language="english") == (row("one upoa english test"),)
+    asked = inputs(Tables, config(encoders=encoders, tables=tables))
+    assert asked.plan.tunings["two", "upoa"].language == "polish"
+    assert asked.rows(SimpleNamespace(table="u")) == (row("two upoa basque test"),)
+    assert asked.rows(SimpleNamespace(language="english")) == (row("one upoa english test"),)
+    assert asked.rows(SimpleNamespace()) == asked.plan.rows
 
 
 def test_a_parser_overrides_the_tuning_key_by_key() -> None:
-    assert tuning(config(), "one", "few") == Tuning("english", "dev", 5, 3)
+    assert configured(config()).tuning_of("one", "few") == TuningSettings("english", "dev", 5, 3)
 
 
 def tuned_on(words: str) -> dict[str, Any]:
@@ -179,7 +183,6 @@ def test_options_are_quoted_and_lists_repeated() -> None:
     settings = {"max_words": 3, "labels": ["NP", "A B"], "none": None}
     line = as_options(settings | {"quick": True, "slow": False})
     assert shlex.split(line) == ["--max-words", "3", "--labels", "NP", "--labels", "A B", "--quick"]
-    assert omit(settings, "labels", "none") == {"max_words": 3}
 
 
 def test_nearest_lists_what_there_is_when_nothing_is_near() -> None:
@@ -192,25 +195,23 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
         comparisons={"c": table("one few english test", trained=["fpio", "mine"])},
         training=TRAINING,
         trained={"mine": {"recipe": "fpoa", "decoder": "chart", "steps": 9}},
-        published=None,
-        evaluation={"profile": "default", "labels": ["NP"], "max_words": None},
     )
-    plan = make_plan(given, SPLITS, recipes=["fpio"])
+    plan = make_plan(given, SPLITS)
     assert [row.parser for row in plan.compared("c")] == ["few", "fpio", "mine"]
     assert [row.parser for row in plan.rows] == ["upoa", "upoa"]
     assert plan.parsers("one", "english", "test") == ("upoa", "few")
     assert set(plan.tunings) == {("one", "upoa"), ("one", "few")}
-    asked = ParserInputs(given, plan, {"fpio": RECIPES["fpio"]})
+    asked, compared = inputs(Trained, given), inputs(Comparisons, given)
     job = SimpleNamespace(
         comparison="c", encoder="one", parser="mine", language="english", split="test"
     )
-    assert asked.training_sets(job) == ["<results>/treebanks/english/dev.parquet"]
+    assert asked.sentences(job) == ["<results>/treebanks/english/dev.parquet"]
     files = SimpleNamespace(sentences=["dev.parquet"], evaluated=asked.evaluated(job))
     options = "--sentences dev.parquet --parser fpoa --trees 5 --seed 1 --steps 9"
-    assert asked.training_options(job, files) == options
+    assert asked.options(job, files) == options
     assert asked.applying_options(job) == "--decoder chart"
-    assert asked.speeds(job) == ["<results>/comparisons/c/one/english/test.json"]
-    assert asked.timed(job) == [
+    assert compared.speeds(job) == ["<results>/comparisons/c/one/english/test.json"]
+    assert compared.timed(job) == [
         "<results>/heads/one/few/english/dev.json",
         "<results>/fewshot/one/fpio/parser.json",
         "<results>/fewshot/one/mine/parser.json",
@@ -220,8 +221,7 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
 def test_training_reads_the_parser_that_it_starts_from() -> None:
     own = {"mine": {"recipe": "fpio", "start": "universal"}, "other": {"recipe": "fpio"}}
     tables = {"t": table("one - english test", parsers=[], trained=["mine", "other"])}
-    given = config(trained=own, training=TRAINING, tables=tables)
-    asked = ParserInputs(given, make_plan(given, SPLITS), {})
+    asked = inputs(Trained, config(trained=own, training=TRAINING, tables=tables))
     folder = trained_folder("universal")
     files = [f"{folder}/weights.safetensors", f"{folder}/parser.json"]
     assert asked.start(SimpleNamespace(parser="mine")) == files
@@ -237,14 +237,14 @@ def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
     tables = {"t": table("one - french test", parsers=[], trained=["many"])}
     given = config(trained={"many": own}, training=TRAINING, tables=tables)
     splits = {"english": ["dev", "test"], "french": ["test"]}
-    asked = ParserInputs(given, make_plan(given, splits), {})
+    asked = inputs(Trained, given, splits)
     job = SimpleNamespace(encoder="one", parser="many")
-    assert asked.training_sets(job) == [
+    assert asked.sentences(job) == [
         "<results>/treebanks/english/dev.parquet",
         "<results>/treebanks/french/test.parquet",
     ]
     files = SimpleNamespace(sentences=["a", "b"], evaluated=["c"])
-    told = asked.training_options(job, files)
+    told = asked.options(job, files)
     assert "--sentences a --sentences b --evaluate-on c" in told
     assert asked.evaluated(job) == ["<results>/treebanks/french/test.parquet"]
     assert "--trees 600,600" in told and "--shares 0.3,0.3" in told
@@ -256,7 +256,7 @@ def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
 def test_rows_with_labels_have_a_picture_of_them() -> None:
     trained = {"mine": {"recipe": "tree-crf-labelled"}}
     trained["binary"] = {"recipe": "tree-crf-labelled", "decoder": "minimum_risk"}
-    asked = ParserInputs(config(trained=trained), make_plan(config(), SPLITS), RECIPES)
+    asked = inputs(Trained, config(trained=trained))
     parsers = ("upoa", "tree-crf-full", "tree-crf-labelled", "mine", "binary")
     rows = [row(f"one {parser} english test") for parser in parsers]
     assert asked.labelled(rows) == [
@@ -296,15 +296,20 @@ def test_a_ready_parser_needs_no_entry_unless_another_parser_has_its_name() -> N
     given = config(tables=tables)
     plan = make_plan(given, SPLITS)
     assert plan.rows[-1] == row("one universal english test")
-    asked = ParserInputs(given, plan, RECIPES)
+    asked = inputs(Trained, given)
     folder = trained_folder("universal")
-    assert asked.parser_file(plan.rows[-1]) == f"{folder}/parser.json"
+    assert asked.file(plan.rows[-1]) == f"{folder}/parser.json"
     assert asked.weights(plan.rows[-1]) == [f"{folder}/weights.safetensors"]
-    assert "universal" in asked.appliable and "universal" not in asked.trainable
-    own = {"folder": "parsers/mine"}
-    assert folders_of({**given, "trained": {"universal": own}})["universal"] == "parsers/mine"
-    for other in ("trained", "averages", "parsers"):
-        assert "universal" not in folders_of({**given, other: {"universal": {"recipe": "fpoa"}}})
+    assert "fpio" in asked.trainable and "universal" not in asked.trainable
+
+    def folders(section: str, **entry: Any) -> dict[str, str]:
+        used = {**given.get(section, {}), "universal": entry}
+        return configured({**given, section: used}).folders
+
+    assert folders("trained", folder="parsers/mine")["universal"] == "parsers/mine"
+    assert "universal" not in folders("trained", recipe="fpoa")
+    assert "universal" not in folders("averages", of=["upoa"])
+    assert "universal" not in folders("parsers", score="outside", decoder="greedy")
 
 
 def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
@@ -325,14 +330,14 @@ def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
     assert members == (row("one upoa english test"), *seeds)
     assert plan.weights("both") == [1.0, 0.5, 0.5]
     assert plan.tunings.keys() == {("one", "upoa")}
-    asked = ParserInputs(full, plan, [])
+    asked, learning = inputs(Comparisons, full), inputs(Grammars, full)
     assert asked.with_grammars(True) == ["learnt", "averaged"]
     assert asked.with_grammars(False) == ["plain"]
-    wildcards = SimpleNamespace(language="english", parser="g-1", comparison="learnt")
-    assert asked.grammar_text(wildcards) == "<results>/treebanks/english/train.parquet"
-    assert asked.grammar_options(wildcards) == "--seed 1 --epochs 3"
-    assert asked._rows_of("g", "learnt") == ("g-0", "g-1")
-    assert asked._rows_of("g", "plain") == ("g",)
+    wildcards = SimpleNamespace(language="english", parser="g-1")
+    assert learning.text(wildcards) == "<results>/treebanks/english/train.parquet"
+    assert learning.options(wildcards) == "--seed 1 --epochs 3"
+    assert asked._rows_of("g", SimpleNamespace(comparison="learnt")) == ("g-0", "g-1")
+    assert asked._rows_of("g", SimpleNamespace(comparison="plain")) == ("g",)
 
 
 def test_a_grammar_that_cannot_be_learnt() -> None:
@@ -350,7 +355,7 @@ def test_a_grammar_that_cannot_be_learnt() -> None:
         ({"comparisons": {"c": unknown}}, "unknown-name h g"),
         ({"tables": {"t": average}}, "unknown-split grammars.g basque train"),
         ({"tables": {"t": grammar}}, "grammar-in-table tables.t.runs[0] g"),
-        ({"systems": {"g": {}}}, "name-taken grammars g"),
+        ({"systems": {"g": {"basque/test": "x.mrg"}}}, "name-taken grammars g"),
         ({"encoders": of_encoder}, "name-taken encoders grammar"),
     ):
         with refused(*said.split()):

@@ -8,6 +8,7 @@ import pytest
 
 from attree.association.sources import not_run_by
 from attree.base.provenance import NEUTRAL, closure
+from attree.bulk import run
 from attree.cli.main import COMMANDS
 from tests.workflow.conftest import (
     EXPERIMENT_OF_OUTPUT,
@@ -18,12 +19,8 @@ from tests.workflow.conftest import (
 )
 
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
-#: What a rule's ``without`` stands for in the run that is recorded.
-WITHOUT = {
-    "corpus_not_run": ("attree.training", "attree.evaluation.side_by_side"),
-    "attention_not_run": not_run_by(["heads"]),
-    "EXPERIMENTS.not_run": (),
-}
+#: What a rule's ``not_run`` stands for in the run that is recorded.
+NOT_RUN = {"HEADS.not_run": not_run_by(["heads"]), "EXPERIMENTS.not_run": ()}
 
 
 def rules() -> dict[str, str]:
@@ -37,7 +34,7 @@ def entry(body: str) -> tuple[str, tuple[str, ...]]:
     """Return what a rule gives ``code_of``: the entry, and what is left out."""
     found = re.search(r'code=code_of\(\s*"([\w.:]+)"(?:, not_run=([\w.]+))?\s*\)', body)
     assert found, body
-    return found[1], WITHOUT[found[2]] if found[2] else ()
+    return found[1], NOT_RUN[found[2]] if found[2] else ()
 
 
 def test_every_rule_hashes_the_code_of_the_command_that_it_runs() -> None:
@@ -63,7 +60,7 @@ def test_a_rule_covers_what_its_command_imports(rule: str, finished: Checkout) -
 
 def check_covered(rule: str, checkout: Checkout) -> None:
     """Check that the closure of a rule's entry holds every module that was imported."""
-    imports = recorded(checkout)[rule] - set(NEUTRAL) - _PROGRAM
+    imports = recorded(checkout)[rule] - {NEUTRAL} - _PROGRAM
     assert imports, rule
     module, not_run = entry(rules()[rule])
     assert imports <= set(closure(module, not_run=not_run))
@@ -87,8 +84,7 @@ def check_covered(rule: str, checkout: Checkout) -> None:
         ("crosslingual_table", {"base.tables"}, {"evaluation.summary", "experiments"}),
         # A plot touches nothing but itself.
         ("heads_figure", {"reports.figures.draw"}, {"association", "reports.tables", "evaluation"}),
-        # it reads partly bracketed lines, and no treebank
-        ("parse_corpus", {"scoring"}, {"training", "treebank.formats", "experiments"}),
+        ("parse_corpus", {"scoring"}, {"experiments"}),
     ],
 )  # fmt: skip
 def test_a_rule_hangs_on_the_code_that_decides_it_alone(
@@ -98,3 +94,10 @@ def test_a_rule_hangs_on_the_code_that_decides_it_alone(
     found = set(closure(module, not_run=not_run))
     assert found >= {f"attree.{name}" for name in own}
     assert not found & {f"attree.{name}" for name in never}
+
+
+def test_a_corpus_is_parsed_anew_for_the_code_of_its_own_parser_alone() -> None:
+    """Averaged heads run no training; partly bracketed lines are read, and no treebank."""
+    found = set(closure(run.CODE, not_run=(run.SCORING, run.TRAINED)))
+    never = ("training", "treebank.formats", "experiments")
+    assert "attree.scoring" in found and not found & {f"attree.{name}" for name in never}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from attree.plan.rows import NOT_RUN
 from tests.workflow.conftest import (
     EXPERIMENT_OF_OUTPUT,
     Checkout,
@@ -103,6 +105,16 @@ def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
 @pytest.mark.parametrize("rule", sorted(EXPERIMENT_OF_OUTPUT.values()))
 def test_a_rule_covers_what_its_command_imports(rule: str, done: Checkout) -> None:
     check_covered(rule, done)
+
+
+def test_rows_of_a_kind_import_nothing_that_their_hash_leaves_out(done: Checkout) -> None:
+    kinds = set()
+    for file in (done.source / "imports").iterdir():
+        output, *modules = file.read_text(encoding="utf-8").split()
+        if found := re.match(r"results/experiments/jobs/[^.]+\.(\w+)\.", output):
+            kinds.add(found[1])
+            assert not {*modules} & {*NOT_RUN[found[1]]}, output
+    assert kinds == set(NOT_RUN)
 
 
 def test_nothing_is_run_twice(again: Checkout) -> None:

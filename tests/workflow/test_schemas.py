@@ -14,11 +14,10 @@ from snakemake.utils import update_config
 
 from attree import decoding, evaluation, scoring
 from attree.base.registry import choices
-from attree.base.settings import fill_in, form_of, one_of
+from attree.base.settings import convert, form_of, one_of
 from attree.plan import configuration
 from attree.plan.configuration import configured
-from attree.plan.plan import make_plan, without_null
-from attree.training.recipes import RECIPES
+from attree.plan.plan import make_plan
 from tests.refusals import refused
 from tests.workflow.conftest import ROOT
 
@@ -58,33 +57,31 @@ def test_a_further_decoder_needs_no_edit_of_the_schema(
     assert choices("made:E") == ["one", "two"]
     assert choices("made:F.few") == ["two"]
     kind = dict[str, Annotated[str, one_of("made:E")]]
-    assert fill_in({"decoder": "two"}, kind) == {"decoder": "two"}
+    assert convert({"decoder": "two"}, kind) == {"decoder": "two"}
     with refused("bad-setting", "two"):
-        fill_in({"decoder": "tow"}, kind)
+        convert({"decoder": "tow"}, kind)
 
 
 @pytest.mark.parametrize("overlay", ["open", "paper"])
-def test_overlays_are_right_and_name_what_there_is(overlay: str) -> None:
-    config = read(ROOT / "config.yaml")
-    update_config(config, read(ROOT / f"workflow/configs/{overlay}.yaml"))
-    config = configured(config)
-    config |= without_null(config, "tables")
-    languages = config["treebanks"]["languages"]
-    splits = dict.fromkeys(languages, ("train", "dev", "test", "wsj10"))
-    plan = make_plan(config, splits, recipes=RECIPES)
+def test_overlays_are_right_and_name_what_there_is(
+    overlay: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ATTREE_TREEBANKS", "PTB_HOME", "SPMRL_HOME"):
+        monkeypatch.setenv(name, "there")
+    given = read(ROOT / "config.yaml")
+    update_config(given, read(ROOT / f"workflow/configs/{overlay}.yaml"))
+    config = configured(given)
+    splits = dict.fromkeys(config.treebanks.languages, ("train", "dev", "test", "wsj10"))
+    plan = make_plan(config, splits)
     assert plan.rows
 
 
 def test_config_says_every_default_as_the_library_has_it() -> None:
     config = read(ROOT / "config.yaml")
-    bare = configured({**config, "evaluation": {}, "attention": {}})
-    for section in ("evaluation", "attention"):
-        assert config[section] == bare[section], section
-    assert bare["evaluation"]["labels"] == list(evaluation.DEFAULT_LABELS)
-    assert (
-        config["results"]
-        == configured({k: v for k, v in config.items() if k != "results"})["results"]
-    )
+    sections = ("evaluation", "attention", "results")
+    bare = configured({key: value for key, value in config.items() if key not in sections})
+    assert {key: config[key] for key in sections} == {key: bare.given()[key] for key in sections}
+    assert bare.evaluation.labels == list(evaluation.DEFAULT_LABELS)
 
 
 def test_published_figures_are_numbers_each_once_and_the_paper_overlay_finds_its_tables() -> None:
@@ -96,7 +93,7 @@ def test_published_figures_are_numbers_each_once_and_the_paper_overlay_finds_its
     assert len(set(keys)) == len(keys)
     assert all(float(row["value"]) >= 0 and row["source"] for row in rows)
     config = read(ROOT / "workflow/configs/paper.yaml")
-    for table in without_null(config, "tables")["tables"].values():
+    for table in filter(None, config["tables"].values()):
         published = {row["row"] for row in rows if row["table"] == table["published"]}
         asked = {parser for run in table["runs"] for parser in run["parsers"]}
         assert published & asked, table["title"]

@@ -15,11 +15,11 @@ rule attention_all:
         "<benchmarks>/attention/{encoder}/all/{language}/{split}.tsv"
     conda:
         "../../envs/cpu.yaml"
-    threads: attention_threads
+    threads: TREEBANKS.threads
     params:
-        code=code_of("attree.cli.attention:attention_command", not_run=attention_not_run),
-        heads=all_options,
-        options=as_options(config["attention"]),
+        code=code_of("attree.cli.attention:attention_command", not_run=HEADS.not_run),
+        heads=EXPERIMENTS.all_options,
+        options=as_options(CONFIG.attention.given()),
     shell:
         "attree attention {input.sentences:q} --encoder {input.encoder:q} {params.heads}"
         " --workers {threads} --threads 1 {params.options} --output {output:q} 2> {log:q}"
@@ -30,7 +30,7 @@ use rule attention_all as attention_selected with:
     input:
         sentences=SENTENCES_PATH,
         encoder="<results>/encoders/{encoder}.json",
-        selections=selections,
+        selections=HEADS.selections,
     output:
         "<results>/attention/{encoder}/selected/{language}/{split}.json",
     log:
@@ -38,6 +38,6 @@ use rule attention_all as attention_selected with:
     benchmark:
         "<benchmarks>/attention/{encoder}/selected/{language}/{split}.tsv"
     params:
-        code=code_of("attree.cli.attention:attention_command", not_run=attention_not_run),
-        heads=selections_options,
-        options=as_options(config["attention"]),
+        code=code_of("attree.cli.attention:attention_command", not_run=HEADS.not_run),
+        heads=HEADS.selections_options,
+        options=as_options(CONFIG.attention.given()),

@@ -3,7 +3,7 @@ rule comparison:
         target_of(
             collect(
                 "<results>/comparisons/{comparison}.parquet",
-                comparison=PARSER_INPUTS.with_grammars(False),
+                comparison=COMPARISONS.with_grammars(False),
             ),
             "comparisons: none without a grammar",
         ),
@@ -18,11 +18,11 @@ rule comparison:
 
 rule comparison_table:
     input:
-        scores=PARSER_INPUTS.scores,
-        each=PARSER_INPUTS.sentence_scores,
-        sentences=PARSER_INPUTS.sentences,
-        speeds=PARSER_INPUTS.speeds,
-        published=PARSER_INPUTS.published,
+        scores=COMPARISONS.scores,
+        each=COMPARISONS.sentence_scores,
+        sentences=COMPARISONS.sentences,
+        speeds=COMPARISONS.speeds,
+        published=COMPARISONS.published,
     output:
         report(
             update("<results>/comparisons/{comparison}.csv"),
@@ -41,7 +41,7 @@ rule comparison_table:
     params:
         code=code_of("attree.cli.tables:comparison"),
         prefix=subpath(output[0], strip_suffix=".csv"),
-        options=PARSER_INPUTS.options,
+        options=COMPARISONS.options,
     shell:
         "attree table comparison {input.scores:q} {params.options}"
         " --output-prefix {params.prefix:q} 2> {log:q}"
@@ -52,8 +52,8 @@ rule speeds:
     input:
         sentences=SENTENCES_PATH,
         encoder=ENCODER,
-        parsers=PARSER_INPUTS.timed,
-        before=PARSER_INPUTS.scores,
+        parsers=COMPARISONS.timed,
+        before=COMPARISONS.scores,
     output:
         "<results>/comparisons/{comparison}/{encoder}/{language}/{split}.json",
     log:
@@ -62,7 +62,7 @@ rule speeds:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:speed_command"),
-        options=PARSER_INPUTS.timing_options,
+        options=COMPARISONS.timing_options,
     shell:
         "attree speed {input.sentences:q} --encoder {input.encoder:q} {params.options}"
         " --output {output:q} 2> {log:q}"

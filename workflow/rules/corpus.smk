@@ -4,7 +4,7 @@
 rule corpus:
     input:
         target_of(
-            expand("<results>/corpus/{corpus}/summary.json", corpus=config["corpora"]),
+            expand("<results>/corpus/{corpus}/summary.json", corpus=CONFIG.corpora),
             "corpora: none",
             "config.yaml has an example",
         ),
@@ -13,9 +13,9 @@ rule corpus:
 
 rule parse_corpus:
     input:
-        inputs=corpus_inputs,
-        encoder=corpus_encoder,
-        parser=corpus_parser,
+        inputs=CORPORA.text,
+        encoder=CORPORA.encoder,
+        parser=CORPORA.parser,
     output:
         "<results>/corpus/{corpus}/summary.json",
     log:
@@ -26,10 +26,10 @@ rule parse_corpus:
         "../../envs/cpu.yaml"
     threads: 8
     params:
-        code=code_of("attree.cli.parse:parse_command", not_run=corpus_not_run),
+        code=code_of("attree.cli.parse:parse_command"),
         folder=subpath(output[0], parent=True),
-        parser=corpus_parser_option,
-        options=corpus_options,
+        parser=CORPORA.parser_option,
+        options=CORPORA.options,
     shell:
         "attree parse --parser {params.parser:q} --encoder {input.encoder:q}"
         " --workers {threads} --threads 1 {params.options} --output {params.folder:q}"

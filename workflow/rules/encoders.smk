@@ -9,7 +9,7 @@ rule encoder:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.encoder:resolve_command"),
-        source=encoder_options,
+        source=ENCODERS.options,
     shell:
         "attree encoder resolve --slug {wildcards.encoder:q} {params.source}"
         " --output {output:q} 2> {log:q}"

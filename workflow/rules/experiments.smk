@@ -2,19 +2,9 @@
 # job reads and runs is planned in attree.plan.jobs, and written to one file that the commands
 # read: their lines stay short. Finished rows lie as records beside the declared list of a job, where
 # Snakemake does not delete them: only rows without one are run.
-from attree.plan.jobs import Experiments
-from attree.training.recipes import RECIPES
-
-try:
-    EXPERIMENTS = Experiments(config, RECIPES, PLAN)
-except AttreeError as error:
-    sys.exit(f"attree: error: {error}")
-PLAN_PATH = path_of(PLAN_FILE, results=config["results"])
-
-
 wildcard_constraints:
     job="|".join(map(re.escape, EXPERIMENTS.by_name)) or "-",
-    experiment="|".join(map(re.escape, EXPERIMENTS.experiments)) or "-",
+    experiment="|".join(map(re.escape, EXPERIMENTS.rows)) or "-",
     tuned="|".join(map(re.escape, EXPERIMENTS.tuned)) or "-",
 
 
@@ -52,7 +42,7 @@ rule experiment_rows:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.experiments:rows", not_run=EXPERIMENTS.not_run),
-        rows=EXPERIMENTS.rows,
+        rows=EXPERIMENTS.job_rows,
         plan=PLAN_PATH,
     shell:
         "attree experiment rows {wildcards.job:q} --plan {params.plan:q} --encoder {input.encoder:q}"
@@ -81,7 +71,7 @@ rule experiment_table:
         prefix=subpath(output[0], strip_suffix=".csv"),
         layout=EXPERIMENTS.layout,
         plan=PLAN_PATH,
-        options=as_options({"published": config["published"]}),
+        options=as_options({"published": CONFIG.published}),
     shell:
         "attree experiment table {input:q} --experiment {wildcards.experiment:q}"
         " --plan {params.plan:q} {params.options} --output-prefix {params.prefix:q} 2> {log:q}"

@@ -1,10 +1,10 @@
 rule train:
     # A few-shot parser of a table or a comparison; the weights lie beside its description.
     input:
-        sentences=PARSER_INPUTS.training_sets,
-        evaluated=PARSER_INPUTS.evaluated,
+        sentences=TRAINED.sentences,
+        evaluated=TRAINED.evaluated,
         encoder=ENCODER,
-        start=PARSER_INPUTS.start,
+        start=TRAINED.start,
     output:
         FEWSHOT,
     log:
@@ -12,13 +12,13 @@ rule train:
     benchmark:
         "<benchmarks>/fewshot/{encoder}/{parser}.tsv"
     wildcard_constraints:
-        parser="|".join(map(re.escape, PARSER_INPUTS.trainable)),
+        parser="|".join(map(re.escape, TRAINED.trainable)),
     conda:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.train:train_command"),
         folder=subpath(output[0], parent=True),
-        options=PARSER_INPUTS.training_options,
+        options=TRAINED.options,
     shell:
         "attree train --encoder {input.encoder:q} {params.options}"
         " --overwrite --output {params.folder:q} > {log:q} 2>&1"

@@ -52,6 +52,6 @@ rule labels_figure:
 
 rule figures:
     input:
-        [tuned("figures/heads", "png", *pair) for pair in PLAN.tunings],
-        PARSER_INPUTS.labelled(PLAN.rows),
+        HEADS.files("figures/heads", "png"),
+        TRAINED.labelled(PLAN.rows),
     localrule: True

@@ -6,7 +6,7 @@ use rule comparison as grammars with:
         target_of(
             collect(
                 "<results>/comparisons/{comparison}.parquet",
-                comparison=PARSER_INPUTS.with_grammars(True),
+                comparison=COMPARISONS.with_grammars(True),
             ),
             "comparisons: none with a grammar",
         ),
@@ -16,7 +16,7 @@ use rule comparison as grammars with:
 
 rule grammar:
     input:
-        PARSER_INPUTS.grammar_text,
+        GRAMMARS.text,
     output:
         LEARNT,
     log:
@@ -29,7 +29,7 @@ rule grammar:
     params:
         code=code_of("attree.cli.grammar:train"),
         folder=subpath(output[0], strip_suffix=".done"),
-        options=PARSER_INPUTS.grammar_options,
+        options=GRAMMARS.options,
     shell:
         "attree grammar train {input:q} {params.options} --threads {threads} --restart"
         " --output {params.folder:q} 2> {log:q} && touch {output:q}"

@@ -13,8 +13,8 @@ rule heads:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.heads:heads_command"),
-        recipe=recipe_options,
-        selection=selection_options,
+        recipe=HEADS.recipe_options,
+        selection=HEADS.selection_options,
     shell:
         "attree heads {input.attention:q} --sentences {input.sentences:q} {params.recipe}"
         " {params.selection} --output {output.ranking:q} --output-selection {output.selection:q} 2> {log:q}"

@@ -3,19 +3,19 @@
 rule parse:
     input:
         attention="<results>/attention/{encoder}/selected/{language}/{split}.json",
-        selection=selection,
+        selection=HEADS.selection,
     output:
         PARSES_PATH,
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
         encoder=rf"(?!({IMPORTED}|{GRAMMAR})/)[^/]+",
-        parser="|".join(map(re.escape, config["parsers"])),
+        parser="|".join(map(re.escape, CONFIG.parsers)),
     conda:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:decode_command"),
-        recipe=recipe_options,
+        recipe=HEADS.recipe_options,
     shell:
         "attree decode {input.attention:q} --selection {input.selection:q} {params.recipe}"
         " --output {output:q} 2> {log:q}"
@@ -24,8 +24,8 @@ rule parse:
 rule trained_parses:
     # Sentences that it was trained on too are counted in the parses' provenance.
     input:
-        parser=PARSER_INPUTS.parser_file,
-        weights=PARSER_INPUTS.weights,
+        parser=TRAINED.file,
+        weights=TRAINED.weights,
         encoder=ENCODER,
         sentences=SENTENCES_PATH,
     output:
@@ -35,13 +35,13 @@ rule trained_parses:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
         encoder=rf"(?!({IMPORTED}|{GRAMMAR})/)[^/]+",
-        parser="|".join(map(re.escape, PARSER_INPUTS.appliable)),
+        parser="|".join(map(re.escape, CONFIG.few_shot)),
     conda:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:apply_command"),
         folder=subpath(input.parser, parent=True),
-        options=PARSER_INPUTS.applying_options,
+        options=TRAINED.applying_options,
     shell:
         "attree apply {input.sentences:q} --parser {params.folder:q} --encoder {input.encoder:q}"
         " --allow-overlap {params.options} --associations {output.associations:q}"
@@ -50,7 +50,7 @@ rule trained_parses:
 
 rule imported_parses:
     input:
-        trees=system_trees,
+        trees=SYSTEMS.trees,
         sentences=SENTENCES_PATH,
     output:
         PARSES_PATH,
@@ -62,7 +62,7 @@ rule imported_parses:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:import_command"),
-        options=system_options,
+        options=SYSTEMS.options,
     shell:
         "attree import {input.trees:q} --sentences {input.sentences:q} --output {output:q}"
         " {params.options} 2> {log:q}"
@@ -70,7 +70,7 @@ rule imported_parses:
 
 rule averaged_parses:
     input:
-        averaged,
+        AVERAGES.parses,
     output:
         PARSES_PATH,
     log:
@@ -81,6 +81,6 @@ rule averaged_parses:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:average_command"),
-        options=average_options,
+        options=AVERAGES.options,
     shell:
         "attree average {input:q} {params.options} --output {output:q} 2> {log:q}"

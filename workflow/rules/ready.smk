@@ -3,7 +3,7 @@
 rule ready:
     input:
         target_of(
-            collect("<results>/published/{ready}/parser.json", ready=config["ready"]),
+            collect("<results>/published/{ready}/parser.json", ready=CONFIG.ready),
             "ready: no parser",
             "--configfile=workflow/configs/ready.yaml has some",
         ),
@@ -18,8 +18,8 @@ rule ready:
 
 rule publish:
     input:
-        parser=published_parser,
-        tables=published_tables,
+        parser=READY.parser,
+        tables=READY.tables,
     output:
         multiext(
             "<results>/published/{ready}/",
@@ -36,7 +36,7 @@ rule publish:
         code=code_of("attree.cli.train:publish_command"),
         folder=subpath(output[0], parent=True),
         trained=subpath(input.parser, parent=True),
-        options=publishing_options,
+        options=READY.options,
     shell:
         "attree publish {params.trained:q} {params.options} --overwrite --output {params.folder:q}"
         " > {log:q} 2>&1"

@@ -1,15 +1,13 @@
 # One page about all of it: results/report/index.html.
-RUN_PATH = path_of(RUN_FILE, results=config["results"])
-UNFINISHED = path_of(UNFINISHED_FILE, results=config["results"])
 
 
 rule page:
     input:
-        scores(PLAN.rows),
-        sentence_scores(PLAN.rows),
-        [tuned("heads", "parquet", *pair) for pair in PLAN.tunings],
-        collect(SENTENCES_PATH, zip, **SIZED),
-        config["published"] or [],
+        TABLES.scores,
+        TABLES.sentence_scores,
+        HEADS.files("heads", "parquet"),
+        TABLES.treebanks,
+        TABLES.published,
     output:
         update(PAGE),
     log:

@@ -11,7 +11,7 @@ rule score:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.score:score_command"),
-        options=as_options(config["evaluation"], labels="recall"),
+        options=as_options(CONFIG.evaluation.given(), labels="recall"),
     shell:
         "attree score {input.parses:q} --sentences {input.sentences:q} --encoder-name {wildcards.encoder:q}"
         " --parser-name {wildcards.parser:q} {params.options} --output {output.sentences:q}"
@@ -29,6 +29,6 @@ rule baselines:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.score:baselines_command"),
-        options=as_options(config["evaluation"], labels="recall"),
+        options=as_options(CONFIG.evaluation.given(), labels="recall"),
     shell:
         "attree baselines {input:q} {params.options} --output {output:q} 2> {log:q}"

@@ -1,9 +1,9 @@
 # A table that was there stays when its job fails: `update` makes Snakemake put the old one back.
 rule crosslingual_table:
     input:
-        scores=table_scores,
-        sentences=table_sentences,
-        published=published,
+        scores=TABLES.scores,
+        sentences=TABLES.sentence_scores,
+        published=TABLES.published,
     output:
         report(
             update("<results>/tables/{table}.csv"),
@@ -21,7 +21,7 @@ rule crosslingual_table:
     params:
         code=code_of("attree.cli.tables:crosslingual"),
         prefix=subpath(output[0], strip_suffix=".csv"),
-        options=table_options,
+        options=TABLES.options,
     shell:
         "attree table crosslingual {input.scores:q} {params.options}"
         " --output-prefix {params.prefix:q} 2> {log:q}"
@@ -29,8 +29,8 @@ rule crosslingual_table:
 
 rule language_table:
     input:
-        scores=language_scores,
-        sentences=language_sentences,
+        scores=TABLES.scores,
+        sentences=TABLES.sentence_scores,
     output:
         report(
             update("<results>/tables/languages/{language}.csv"),
@@ -55,8 +55,8 @@ rule language_table:
 
 rule sizes_table:
     input:
-        treebanks=collect(SENTENCES_PATH, zip, **SIZED),
-        published=published,
+        treebanks=TABLES.treebanks,
+        published=TABLES.published,
     output:
         report(
             update("<results>/tables/sizes.csv"),
@@ -74,7 +74,7 @@ rule sizes_table:
     params:
         code=code_of("attree.cli.tables:sizes"),
         prefix=subpath(output[0], strip_suffix=".csv"),
-        options=as_options({"published": config["published"]}),
+        options=as_options({"published": CONFIG.published}),
     shell:
         "attree table sizes {input.treebanks:q} {params.options}"
         " --output-prefix {params.prefix:q} 2> {log:q}"

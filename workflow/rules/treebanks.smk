@@ -1,6 +1,6 @@
 rule treebank:
     input:
-        treebank_files,
+        TREEBANKS.files,
     output:
         sentences=SENTENCES_PATH,
         rejected="<results>/treebanks/{language}/{split}.rejected.parquet",
@@ -12,7 +12,7 @@ rule treebank:
     params:
         code=code_of("attree.cli.treebank:run"),
         # The files as patterns: thousands of names do not fit on a command line.
-        arguments=treebank_arguments,
+        arguments=TREEBANKS.arguments,
     shell:
         "attree treebank {params.arguments} --output {output.sentences:q} --rejected {output.rejected:q} --overwrite"
         " 2> {log:q}"

@@ -46,9 +46,6 @@ SOURCES = {
     "trees-characteristic": "attree.association.head_trees:CHARACTERISTIC",
 }
 
-#: Packages that only sources that parse run, and the prefix of these sources' names.
-_PARSING, _TREES = ("attree.decoding", "attree.scoring"), "trees-"
-
 #: The default source.
 HEADS = "heads"
 
@@ -81,8 +78,10 @@ def load_source(name: str) -> AssociationSource:
 
 
 def not_run_by(sources: Iterable[str]) -> tuple[str, ...]:
-    """Return the packages that none of these sources runs, though other sources do."""
-    return () if any(name.startswith(_TREES) for name in sources) else _PARSING
+    """Return the modules of other sources than these."""
+    modules = {name: entry.partition(":")[0] for name, entry in SOURCES.items()}
+    run = {__name__, *(modules[name] for name in sources)}
+    return tuple(sorted({module for module in modules.values() if module not in run}))
 
 
 def units(source: str, n_layers: int, n_heads: int) -> list[Head]:

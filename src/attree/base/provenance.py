@@ -23,24 +23,9 @@ import attree
 _ROOT = Path(attree.__file__).parent
 _PREFIX = f"{attree.__name__}."
 
-#: Modules that others import, but that cannot change a result, and why. Neither they nor their
-#: imports are hashed, or another word in a message would run everything again. Of what they return,
-#: other modules use only the names that a test lists.
-NEUTRAL = {
-    "attree.trees.drawing": "draws a tree for people",
-    "attree.base.errors": "says what is wrong with an input",
-    "attree.base.files": "writes what it is given, whole or not at all",
-    "attree.base.options": "says how options are written",
-    "attree.base.patterns": "finds the files that people name by a pattern",
-    "attree.base.process": "ends a command with its parent",
-    "attree.base.progress": "shows a bar",
-    "attree.ready": "finds the files of parsers that come with attree",
-    "attree.base.registry": "finds what has a name",
-    "attree.plan.paths": "says where results lie",
-    "attree.base.provenance": "writes down what a result was made from",
-    "attree.base.terminal": "says something to people",
-    "attree.treebank.as_table": "reads treebank files that people give in place of tables",
-}
+#: Reads treebank files that people give in place of tables. What makes results is given tables, so
+#: neither it nor the readers that it imports are hashed.
+NEUTRAL = "attree.treebank.as_table"
 
 
 def digest(value: Any) -> str:
@@ -54,8 +39,8 @@ def closure(*entries: str, not_run: Collection[str] = ()) -> tuple[str, ...]:
 
     These are imports at the top of a module and inside its functions, the packages around a
     module, and the modules that a registry names: ``DECODERS = {"greedy":
-    "attree.decoding.decoders:greedy"}``; but not imports for type checkers, nor
-    :data:`NEUTRAL` modules.
+    "attree.decoding.decoders:greedy"}``; but not imports for type checkers, nor the
+    :data:`NEUTRAL` module.
 
     Args:
         entries: ``attree.association.ranking``, or ``attree.cli.decode:decode_command``: of that
@@ -134,11 +119,10 @@ def _hash_reached(entries: Iterable[str], not_run: Collection[str]) -> dict[str,
         waiting.add(module.rpartition(".")[0] if name else module)
         if name:
             add(entry, _slice(_parts(module), name))
-    excluded = tuple(f"{package}." for package in not_run)
+    excluded = tuple(f"{package}." for package in (NEUTRAL, *not_run))
     while waiting:
         for module in _packages_of(waiting.pop()):
-            counts = module not in NEUTRAL and not f"{module}.".startswith(excluded)
-            if counts and module not in hashes:
+            if module not in hashes and not f"{module}.".startswith(excluded):
                 add(module, _parts(module))
     return hashes
 

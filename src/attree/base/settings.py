@@ -1,4 +1,4 @@
-"""Check settings that users write in YAML against a struct; report a mistake in one line.
+"""Check settings that users write in YAML, make a struct of them; report a mistake in one line.
 
 A struct's fields are the keys; a field's annotation says which values it takes, and the struct's
 docstring what it means; errors quote both. `msgspec.json.schema` writes the JSON Schema.
@@ -20,10 +20,9 @@ import msgspec
 from attree.base.errors import AttreeError
 from attree.base.registry import choices, nearest
 
-#: Defaults: an optional key without a value; a mapping of defaults, or an empty one; no items.
+#: Defaults: no value, which is false; an empty mapping.
 OPTIONAL: Any = msgspec.UNSET
 EMPTY: Any = {}
-NONE: Any = []
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _LONGEST = 60  # characters of a value that an error shows
@@ -36,12 +35,17 @@ class Keys(msgspec.Struct, forbid_unknown_fields=True):
     Attributes:
         EXACTLY_ONE: keys of which exactly one must be set.
         NEEDS: key → another key without which it means nothing.
-        OTHERS: the kind of all other keys and their values, a ``dict``; None forbids other keys.
+        OTHERS: the field, a ``dict``, that takes all keys that are not declared; "" forbids them.
     """
 
     EXACTLY_ONE: ClassVar[tuple[str, ...]] = ()
     NEEDS: ClassVar[Mapping[str, str]] = {}
-    OTHERS: ClassVar[Any] = None
+    OTHERS: ClassVar[str] = ""
+
+    def given(self, *left_out: str) -> dict[str, Any]:
+        """Return key → value as YAML has them, without keys that have none and those left out."""
+        values: dict[str, Any] = msgspec.to_builtins(self)
+        return {key: value for key, value in values.items() if key not in left_out}
 
 
 def one_of(registry: str) -> msgspec.Meta:
@@ -49,8 +53,8 @@ def one_of(registry: str) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema={"x-choices": registry})
 
 
-def fill_in(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
-    """Check settings, and return them with their defaults filled in.
+def convert(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
+    """Check settings, and return them as a value of a kind, without entries that are null.
 
     Args:
         value: as read from YAML.
@@ -61,7 +65,7 @@ def fill_in(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
         AttreeError: the first mistake: key, problem and fix in one line.
     """
     try:
-        return _check(value, kind, "", "")
+        return msgspec.convert(_check(value, kind, "", ""), kind)
     except AttreeError as error:
         raise error.replace(file=file) from None
 
@@ -82,15 +86,14 @@ def _check(value: Any, kind: Any, key: str, takes: str) -> Any:
         raise _mistake(key, f"{_as_json(value)} is not one of its values", fix)
     done = value
     try:
-        holds: bool = isinstance(value, _container(bare))
-        if holds:
-            least, most = _note(notes, "min_length"), _note(notes, "max_length")
-            good = (least or 0) <= len(value) <= (len(value) if most is None else most)
+        if isinstance(value, _container(bare)):
             done = _inside(value, bare, key, takes)
+            good = (_note(notes, "min_length") or 0) <= len(done)
         else:
-            good = any(_fits(value, alternative) for alternative in kinds)
+            msgspec.convert(value, kind)
+            good = not (isinstance(value, int) and value.bit_length() > 63)  # too long to print
         good = good and all(test(value) for test in notes if callable(test))
-    except ValueError:  # such as a number of too many digits
+    except (msgspec.ValidationError, ValueError):  # the latter of a number of too many digits
         good = False
     if not good:
         raise _mistake(key, f"{_as_json(value)} does not fit", f"it takes {takes}")
@@ -107,7 +110,8 @@ def _inside(value: Any, bare: Any, key: str, takes: str) -> Any:
     name, of_values = get_args(bare)
     for entry in value:
         _check(entry, name, key, takes)
-    return {k: _check(v, of_values, _below(key, k), takes) for k, v in value.items()}
+    done = {k: _check(v, of_values, _below(key, k), takes) for k, v in value.items()}
+    return {k: v for k, v in done.items() if v is not None}  # by null an overlay leaves one out
 
 
 def _below(key: str, name: object) -> str:
@@ -115,33 +119,26 @@ def _below(key: str, name: object) -> str:
 
 
 def _fill(mapping: Mapping[Any, Any], kind: type[Keys], key: str, takes: str) -> dict[str, Any]:
-    """Check a mapping of some keys, and fill in the defaults of the others."""
+    """Check a mapping of some keys."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    hints, values = hints_of(kind), dict(mapping)
-    for name in mapping:
-        if name not in fields and kind.OTHERS is None:
-            raise _mistake(key, f"unknown key {str(name)[:50]}", nearest(str(name), fields))
+    hints, others = hints_of(kind), {k: v for k, v in mapping.items() if k not in fields}
+    for name in others if not kind.OTHERS else ():
+        raise _mistake(key, f"unknown key {str(name)[:50]}", nearest(str(name), fields))
     for name, field in fields.items():
-        if name in mapping:
-            continue
-        if field.required:
+        if field.required and name not in mapping:
             raise _mistake(key, f"the key {name} is missing", f"add it: {describe(kind, name)}")
-        if field.default is not OPTIONAL:
-            make = field.default_factory
-            values[name] = field.default if make is msgspec.NODEFAULT else make()
     for name, needed in kind.NEEDS.items():
         if name in mapping and needed not in mapping:
             raise _mistake(key, f"{name} means nothing without {needed}", "leave it out")
     if kind.EXACTLY_ONE and sum(name in mapping for name in kind.EXACTLY_ONE) != 1:
         fix = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
         raise _mistake(key, f"{_as_json(mapping)} does not fit", fix)
-    done = {}
-    for name, value in values.items():
-        if name in fields:
-            done[name] = _check(value, hints[name], _below(key, name), describe(kind, name))
-        else:
-            done |= _inside({name: value}, kind.OTHERS, key, takes)
-    return done
+    done = {
+        name: _check(value, hints[name], _below(key, name), describe(kind, name))
+        for name, value in mapping.items()
+        if name in fields
+    }
+    return done | ({kind.OTHERS: _inside(others, hints[kind.OTHERS], key, takes)} if others else {})
 
 
 def _mistake(key: str, problem: str, fix: str) -> AttreeError:
@@ -214,16 +211,6 @@ def _member(kinds: list[Any], value: Any) -> Any:
     if len(kinds) == 1:
         return None if value is None else kinds[0]
     return next((kind for kind in kinds if isinstance(value, _container(_split(kind)[0]))), None)
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    if _container(_split(kind)[0]) or (isinstance(value, int) and value.bit_length() > 63):
-        return False  # a container's kind, or a number too long to print
-    try:
-        msgspec.convert(value, kind)
-    except (msgspec.ValidationError, ValueError):
-        return False
-    return True
 
 
 def _allowed(kind: Any, notes: Iterable[Any]) -> list[Any]:

@@ -67,8 +67,9 @@ def workers(place: Place, setup: WorkerSetup) -> Iterator[Workers]:
         yield started
 
 
-#: The modules that decide the content of a shard; parsers of heads do not run ``TRAINED``.
-CODE, TRAINED = "attree.bulk.pipeline", "attree.training"
+#: The modules that decide the content of a shard. None runs ``SCORING``, of `Parser.evaluate`, and
+#: parsers of heads do not run ``TRAINED``.
+CODE, TRAINED, SCORING = "attree.bulk.pipeline", "attree.training", "attree.evaluation.side_by_side"
 
 _SECONDS_BETWEEN_LINES = 10.0
 _LINES_ON_CPU = 500
@@ -218,7 +219,7 @@ def _settings(request: BulkRequest) -> Mapping[str, Any]:
         **request.setup.settings.describe(),
         "shard_lines": request.run.shard_lines,
         "limit": request.run.limit,
-        "code": code_hash(CODE, not_run=() if trained else (TRAINED,)),
+        "code": code_hash(CODE, not_run=(SCORING,) if trained else (SCORING, TRAINED)),
     }
 
 

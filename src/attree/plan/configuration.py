@@ -9,12 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
+import msgspec
 from msgspec import Meta, field
 
 from attree.base.errors import AttreeError
-from attree.base.settings import EMPTY, NONE, OPTIONAL, Keys, fill_in, one_of, unique
+from attree.base.settings import EMPTY, OPTIONAL, Keys, convert, expand_variables, one_of, unique
+from attree.ready import TRAINED, trained_folder
+from attree.training.recipes import RECIPES
 from attree.treebank.language import NAME
 from attree.treebank.language_file import LanguageKeys, read_yaml
 
@@ -28,6 +31,7 @@ _SET = r"\A[^/]+/[^/]+\Z"
 
 Above0 = Annotated[int, Meta(ge=1)]
 From0 = Annotated[int, Meta(ge=0)]
+Zero = Annotated[int, Meta(ge=0, le=0)]  # stays a whole number, as tables have it
 Positive = Annotated[float, Meta(gt=0)]
 Rate = Annotated[float, Meta(gt=0, le=1)]
 Size = Annotated[int, Meta(ge=1, le=10_000)]
@@ -51,6 +55,13 @@ Trees = Annotated[Literal["all"] | Above0, Meta(description="all, or how many tr
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1, description="a whole number, the seed of the draw")]
 
 
+#: What null leaves out, in an overlay; no value is None.
+if TYPE_CHECKING:
+    OrNull = Annotated[_T, ""]
+else:
+    OrNull = _T | None
+
+
 def several(*items: Any) -> Any:
     """Return a default that is a new list of these items."""
     return field(default_factory=lambda: list(items))
@@ -64,7 +75,7 @@ class Treebanks(Keys):
         languages: language → the settings that a language.yaml can hold
     """
 
-    folders: list[Given] = NONE
+    folders: list[Given] = several()
     languages: dict[Slug, LanguageKeys] = EMPTY
 
 
@@ -158,10 +169,10 @@ class Entry(Keys):
     """
 
     encoders: Names
-    parsers: AnyNames = NONE
-    trained: AnyNames = NONE
-    grammars: AnyNames = NONE
-    systems: AnyNames = NONE
+    parsers: AnyNames = several()
+    trained: AnyNames = several()
+    grammars: AnyNames = several()
+    systems: AnyNames = several()
     languages: Literal["all"] | Names = "all"
     split: str = "test"
 
@@ -217,11 +228,13 @@ class SystemSettings(Keys, forbid_unknown_fields=False):
 
     Attributes:
         accept_loss: the share of a set's sentences that may be without a tree
+        files: every other key, language/split → file
     """
 
-    OTHERS: ClassVar[Any] = dict[Set, Given]
+    OTHERS: ClassVar[str] = "files"
 
     accept_loss: Share = OPTIONAL
+    files: dict[Set, Given] = EMPTY
 
 
 class Grammar(Keys):
@@ -462,15 +475,17 @@ class Run(Keys):
     parsers: Names
     train: Annotated[str, Meta(pattern=_SET)]
     test: Sets
-    languages: AnyNames = NONE
+    languages: AnyNames = several()
     trees: Different[Literal["all", "apart"] | Above0] = several("all")
     draws: Above0 = 1
     seeds_of_all: Above0 = 1
     apart: From0 = 0
-    across: list[int | str] = NONE
+    across: list[int | str] = several()
     layers: Some[int | str | None] = several(None)
-    candidates: list[int | str] = NONE
-    dropouts: list[Annotated[float, Meta(ge=0, le=0.9)]] = NONE
+    candidates: list[int | str] = several()
+    dropouts: list[Annotated[int, Meta(ge=0, le=0)] | Annotated[float, Meta(ge=0, le=0.9)]] = (
+        several()
+    )
     sizes: Some[From0] = several(0)
     max_words: Some[int | None] = several(None)
     heads: str | None = None
@@ -510,7 +525,7 @@ class ExperimentSettings(Keys):
     weights: bool = False
     sentence: Above0 | None = None
     baselines: bool = False
-    tables: list[str] = NONE
+    tables: list[str] = several()
     published: str | dict[str, str] | None = None
     above: str | None = None
     panels: bool = False
@@ -548,22 +563,56 @@ class Configuration(Keys):
     encoders: Annotated[dict[Slug, EncoderSettings], Meta(min_length=1)]
     tuning: TuningSettings
     parsers: Annotated[dict[Slug, ParserSettings], Meta(min_length=1)]
-    tables: dict[TableName, TableSettings | None]
+    tables: dict[TableName, OrNull[TableSettings]]
     results: Annotated[str, Meta(pattern=_NO_PATH)] = "results"
-    treebanks: Treebanks = EMPTY
-    comparisons: dict[Slug, Comparison | None] = EMPTY
-    training: Training = EMPTY
+    treebanks: Treebanks = field(default_factory=Treebanks)
+    comparisons: dict[Slug, OrNull[Comparison]] = EMPTY
+    training: Training = field(default_factory=Training)
     systems: dict[Slug, Annotated[SystemSettings, bool]] = EMPTY  # none is empty
     grammars: dict[Slug, Grammar] = EMPTY
     averages: dict[Slug, Average] = EMPTY
-    evaluation: EvaluationSettings = EMPTY
-    attention: Attention = EMPTY
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    attention: Attention = field(default_factory=Attention)
     corpora: dict[Slug, Corpus] = EMPTY
     trained: dict[Slug, TrainedSettings] = EMPTY
     ready: dict[Slug, Ready] = EMPTY
     masked_lm: dict[Slug, MaskedLM] = EMPTY
-    experiments: dict[Slug, ExperimentSettings | None] = EMPTY
+    experiments: dict[Slug, OrNull[ExperimentSettings]] = EMPTY
     published: str | None = None
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """Parsers that are already trained → their folders.
+
+        These are the configuration's, and ready parsers whose name it does not use.
+        """
+        used = {*self.parsers, *self.averages, *self.trained}
+        ready = {name: str(trained_folder(name)) for name in TRAINED if name not in used}
+        return ready | {name: one.folder for name, one in self.trained.items() if one.folder}
+
+    @property
+    def few_shot(self) -> list[str]:
+        """The names of all few-shot parsers: its own, recipes, ready ones."""
+        return list(dict.fromkeys([*self.trained, *RECIPES, *self.folders]))
+
+    def few_shot_settings(self, parser: str) -> TrainedSettings:
+        """Return the settings of a few-shot parser; empty for a recipe or a ready parser."""
+        return self.trained.get(parser) or TrainedSettings()
+
+    def seeds_of(self, name: str) -> tuple[str, ...]:
+        """Return the parsers of a name: a grammar's seeds (c-pcfg-0, …), or the name itself."""
+        if name not in self.grammars:
+            return (name,)
+        return tuple(f"{name}-{seed}" for seed in range(self.grammars[name].seeds))
+
+    def tuning_of(self, encoder: str, parser: str) -> TuningSettings:
+        """Return the trees that a parser's heads are ranked on.
+
+        Its ``tuning`` overrides the encoder's key by key, which overrides the general one.
+        """
+        own = [one.tuning for one in (self.encoders[encoder], self.parsers[parser]) if one.tuning]
+        keys = {key: value for one in own for key, value in one.given().items()}
+        return msgspec.structs.replace(self.tuning, **keys)
 
 
 def check_file(path: str) -> None:
@@ -579,16 +628,20 @@ def check_file(path: str) -> None:
         sys.exit(f"attree: error: {error}")
 
 
-def configured(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration with its defaults filled in.
+def configured(config: Mapping[str, Any]) -> Configuration:
+    """Check a configuration; return it with its defaults, and without entries that are null.
+
+    Variables such as ``$HOME`` are expanded, but for those of treebanks, which warnings name as
+    they are written.
 
     Raises:
         AttreeError: the first mistake, with the key, the problem and the fix in one line.
     """
-    try:
-        filled: dict[str, Any] = fill_in(config, Configuration)
-    except AttreeError as error:
-        raise AttreeError(
-            "bad-configuration", f"configuration: {error.problem}", fix=error.fix
-        ) from None
-    return filled
+    expand_variables(config.get("treebanks"), "treebanks")
+    paths = [key for key in ("encoders", "systems", "published") if key in config]
+    expanded = {**config, **{key: expand_variables(config[key], key) for key in paths}}
+    made: Configuration = convert(expanded, Configuration, file="configuration")
+    if made.published and not Path(made.published).is_file():
+        problem = "published: this file does not exist"
+        raise AttreeError("missing-file", problem, file=made.published)
+    return made

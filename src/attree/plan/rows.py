@@ -13,10 +13,10 @@ CODE = {
     "heads": ("attree.experiments.heads", "attree.experiments.data"),
     "trained": ("attree.experiments.trained", "attree.experiments.data"),
 }
-#: Kind of row → modules that it imports but does not run.
+#: Kind of row → modules that it imports but does not run: the other kind's rows and parsers.
 NOT_RUN = {
-    "heads": ("attree.experiments.trained", "attree.training.parser", "attree.training.start"),
-    "trained": ("attree.experiments.heads", "attree.parsers.heads", "attree.association.ranking"),
+    "heads": ("attree.experiments.trained", "attree.training.parser"),
+    "trained": ("attree.experiments.heads", "attree.parsers.heads"),
 }
 
 #: The fields of a row that can tell a table's columns apart.
@@ -119,19 +119,3 @@ class PlacedRow:
     label: str
     column: str
     panel: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """One table, with or without pictures.
-
-    Attributes:
-        name: of the table.
-        rows: in table order.
-        settings: its entry of the configuration with defaults; ``axis``, a name in :data:`AXES`,
-            stands for ``columns``; ``published`` maps a test set, or ``*``, to a table of figures.
-    """
-
-    name: str
-    rows: tuple[PlacedRow, ...]
-    settings: Mapping[str, Any]

@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from attree.base.errors import AttreeError
 from attree.base.reading import read_bytes
-from attree.base.settings import OPTIONAL, Keys, accepted_by, fill_in, hints_of, one_of
+from attree.base.settings import OPTIONAL, Keys, accepted_by, convert, hints_of, one_of
 from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
 from attree.treebank.labels import KINDS, UNIVERSAL, Labelling
 from attree.treebank.sentence import (
@@ -113,7 +113,8 @@ class _Loader(yaml.SafeLoader):
 
 _POLICY = "|".join(rf"{name}:.*\S.*" if takes else name for name, takes in POLICIES.items())
 
-Text = Annotated[str, Meta(pattern=r"\S")]
+# no pattern: msgspec 0.22 crashes where a text with a pattern may also be a list or a mapping
+Text = Annotated[str, Meta(min_length=1)]
 Texts = list[str]
 Patterns = Annotated[Text | Texts, Meta(title="a text or a list of texts")]
 Count = Annotated[int, Meta(ge=1)]
@@ -269,7 +270,8 @@ def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
         keys = ", ".join(hints_of(LanguageKeys))
         fix = f"the keys are {keys}"
         raise AttreeError("not-a-mapping", "expected keys and values", file=file, fix=fix)
-    return dict(fill_in(values, LanguageKeys, file=file))
+    keys: LanguageKeys = convert(values, LanguageKeys, file=file)
+    return keys.given()
 
 
 def settings_of(**options: Any) -> SplitSettings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from attree.base.provenance import digest
 from attree.base.reading import read_described
 
 if TYPE_CHECKING:
+    from attree.plan.configuration import Configuration
     from attree.plan.plan import Plan
     from attree.treebank.language import Catalogue
 
@@ -70,19 +70,19 @@ class ReportedRun:
         return language in self.languages or not self.tables
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], plan: Plan, languages: Catalogue) -> ReportedRun:
-        """Make the request of a checked configuration, its plan and the languages found."""
+    def of(cls, config: Configuration, plan: Plan, languages: Catalogue) -> ReportedRun:
+        """Make the request of a configuration, its plan and the languages found."""
         tables = {
             name: AskedTable(
-                config["tables"][name]["title"],
-                config["tables"][name]["published"],
+                config.tables[name].title,
+                config.tables[name].published,
                 [(row.encoder, row.parser, row.language, row.split) for row in rows],
             )
             for name, rows in plan.tables.items()
         }
         problems = {name: str(error) for name, error in languages.problems.items()}
         others = [line for line in languages.warnings if line not in problems.values()]
-        return cls(dict(config), tables, list(languages), problems, others)
+        return cls(config.given(), tables, list(languages), problems, others)
 
     @classmethod
     def read(cls, path: Path | None) -> ReportedRun:

@@ -1,0 +1,423 @@
+"""Input functions of the workflow's rules: files that jobs read, and options of their commands.
+
+A class has those of one section of the configuration. Snakemake calls them with a job's wildcards,
+and options also with the files that the job has got.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from attree.association.sources import not_run_by
+from attree.base.reading import read_json
+from attree.plan import paths
+from attree.plan.configuration import Configuration
+from attree.plan.paths import GRAMMAR, IMPORTED, path_of
+from attree.plan.plan import APPLIED, Plan, TableRow, folder_of
+from attree.ready import folder_of_start
+from attree.training.recipes import FILES, RECIPES
+from attree.treebank.language import Catalogue
+
+
+def as_options(settings: Mapping[str, Any], **names: str) -> str:
+    """Return settings as command-line options, quoted for the shell.
+
+    A list repeats the option for each item; True gives the option without a value; None and False
+    leave it out. ``names`` maps a key to its option where the two differ.
+    """
+    parts: list[str] = []
+    for name, value in settings.items():
+        option = f"--{names.get(name, name).replace('_', '-')}"
+        if value is True:
+            parts.append(option)
+        elif value is not None and value is not False:
+            for item in value if isinstance(value, list) else [value]:
+                parts += [option, str(item)]
+    return shlex.join(parts)
+
+
+def files_of_start(start: str | None) -> list[str]:
+    """Return the files of the parser that training starts from, if ``start`` names one."""
+    folder = folder_of_start(start)
+    return [str(folder / name) for name in FILES[:2]] if folder else []
+
+
+def files_of_sets(template: str, sets: Iterable[str]) -> list[str]:
+    """Return the file of each set, language/split, once."""
+    return [path_of(template, name) for name in dict.fromkeys(sets)]
+
+
+def files_of_rows(template: str, rows: Iterable[TableRow], **wildcards: str) -> list[str]:
+    """Return the files of rows, each once, though several rows may share one."""
+    return list(dict.fromkeys(path_of(template, **wildcards, **asdict(row)) for row in rows))
+
+
+@dataclass(frozen=True)
+class Treebanks:
+    """The treebanks that were found."""
+
+    languages: Catalogue
+
+    def files(self, wildcards: Any) -> list[str]:
+        """Return the files of a split."""
+        return list(map(str, self.languages[wildcards.language].files(wildcards.split)))
+
+    def arguments(self, wildcards: Any) -> str:
+        """Return the arguments of reading it, with patterns in place of thousands of names."""
+        return self.languages[wildcards.language].arguments(wildcards.split)
+
+    def threads(self, wildcards: Any) -> int:
+        """Return how many workers encode it: each loads an encoder, which pays from about 2 MB."""
+        files = self.languages[wildcards.language].files(wildcards.split)
+        return max(1, min(8, sum(file.stat().st_size for file in files) // 2_000_000))
+
+
+@dataclass
+class Section:
+    """A section of a configuration, whose rows are planned."""
+
+    config: Configuration
+    plan: Plan
+
+
+class Encoders(Section):
+    """The encoders."""
+
+    def options(self, wildcards: Any) -> str:
+        """Return the options of finding one."""
+        return as_options(self.config.encoders[wildcards.encoder].given("tuning"))
+
+
+class Heads(Section):
+    """The parsers that average heads."""
+
+    def file(self, stage: str, extension: str, encoder: str, parser: str) -> str:
+        """Return a file of a stage that looks at the trees that heads are ranked on."""
+        trees = self.plan.tunings[encoder, parser]
+        return f"<results>/{stage}/{encoder}/{parser}/{trees.language}/{trees.split}.{extension}"
+
+    def files(self, stage: str, extension: str) -> list[str]:
+        """Return the files of a stage of all these parsers."""
+        return [self.file(stage, extension, *pair) for pair in self.plan.tunings]
+
+    def selection(self, wildcards: Any) -> str:
+        """Return the file of a parser's heads."""
+        return self.file("heads", "json", wildcards.encoder, wildcards.parser)
+
+    def selections(self, wildcards: Any) -> list[str]:
+        """Return the files of the heads of all parsers that read a split's attention."""
+        parsers = self.plan.parsers(wildcards.encoder, wildcards.language, wildcards.split)
+        return [self.file("heads", "json", wildcards.encoder, parser) for parser in parsers]
+
+    def selections_options(self, wildcards: Any, input: Any) -> str:
+        """Return these files as options."""
+        return as_options({"selection": list(input.selections)})
+
+    def recipe_options(self, wildcards: Any) -> str:
+        """Return the options of parsing."""
+        parser = self.config.parsers[wildcards.parser]
+        return as_options(parser.given("heads", "rank_by", "source", "tuning"))
+
+    def selection_options(self, wildcards: Any) -> str:
+        """Return the options of choosing heads."""
+        trees = self.plan.tunings[wildcards.encoder, wildcards.parser]
+        parser = self.config.parsers[wildcards.parser]
+        chosen = parser.given("association", "score", "decoder", "tuning")
+        return as_options(chosen | trees.given("language", "split"))
+
+    def not_run(self, wildcards: Any) -> tuple[str, ...]:
+        """Return the modules of sources of association that no parser reads."""
+        return not_run_by(parser.source for parser in self.config.parsers.values())
+
+
+class Trained(Section):
+    """The few-shot parsers."""
+
+    @property
+    def trainable(self) -> list[str]:
+        """Those that are not trained yet."""
+        return [name for name in self.config.few_shot if name not in self.config.folders]
+
+    def file(self, wildcards: Any) -> str:
+        """Return the file that describes a parser; its weights lie beside it."""
+        if folder := self.config.folders.get(wildcards.parser):
+            return f"{folder}/parser.json"
+        return path_of(paths.FEWSHOT, encoder=wildcards.encoder, parser=wildcards.parser)
+
+    def weights(self, wildcards: Any) -> list[str]:
+        """Return the weights of a parser that was trained outside the workflow."""
+        folder = self.config.folders.get(wildcards.parser)
+        return [f"{folder}/weights.safetensors"] if folder else []
+
+    def start(self, wildcards: Any) -> list[str]:
+        """Return the files of the parser that training starts from."""
+        return files_of_start(self.config.few_shot_settings(wildcards.parser).start)
+
+    def sentences(self, wildcards: Any) -> list[str]:
+        """Return the sentence tables that a parser is trained on."""
+        training = self.config.training
+        treebanks = self._treebanks(wildcards.parser) or [f"{training.language}/{training.split}"]
+        return files_of_sets(paths.SENTENCES_PATH, treebanks)
+
+    def evaluated(self, wildcards: Any) -> list[str]:
+        """Return the sentence tables that a parser with its own treebanks is scored on."""
+        if not self._treebanks(wildcards.parser):
+            return []
+        rows = (*self.plan.rows, *self.plan.compared())
+        own = (row for row in rows if row.parser == wildcards.parser)
+        return files_of_rows(paths.SENTENCES_PATH, own)
+
+    def _treebanks(self, parser: str) -> dict[str, tuple[str, str]]:
+        """Return language/split → trees and share, for a parser with its own treebanks."""
+        settings = self.config.few_shot_settings(parser)
+        return {
+            treebank: (str(group.trees), f"{group.share / len(group.treebanks):.6g}")
+            for group in settings.sources or ()
+            for treebank in group.treebanks
+            if treebank not in (settings.without or ())
+        }
+
+    def options(self, wildcards: Any, input: Any) -> str:
+        """Return the options of training: a recipe, and the declared changes to it."""
+        files = {"sentences": list(input.sentences), "evaluate_on": list(input.evaluated)}
+        settings = self.config.few_shot_settings(wildcards.parser)
+        drawn = self.config.training.given("language", "split")
+        if treebanks := self._treebanks(wildcards.parser):
+            trees, shares = (",".join(column) for column in zip(*treebanks.values(), strict=True))
+            drawn |= {"trees": trees, "shares": shares}
+        changes = settings.given("recipe", "sources", "without", *APPLIED)
+        recipe = {"parser": settings.recipe or wildcards.parser}
+        return as_options({**files, **recipe, **drawn, **changes})
+
+    def applying_options(self, wildcards: Any) -> str:
+        """Return the options of parsing."""
+        settings = self.config.few_shot_settings(wildcards.parser).given()
+        return as_options({key: value for key, value in settings.items() if key in APPLIED})
+
+    def labelled(self, rows: Iterable[TableRow]) -> list[str]:
+        """Return the pictures of confused labels, of rows whose trees have labels."""
+        labelled = [row for row in rows if self._decoder(row.parser) == "labelled_risk"]
+        return files_of_rows(paths.LABELS_FIGURE, labelled)
+
+    def _decoder(self, parser: str) -> str | None:
+        """Return a few-shot parser's decoder: of its settings, its folder, or its recipe."""
+        settings = self.config.few_shot_settings(parser)
+        made: dict[str, str] = {}
+        if folder := self.config.folders.get(parser):
+            file = Path(folder, "parser.json")
+            made = read_json(file, what="description of a trained parser")["recipe"]
+        recipe = RECIPES.get(settings.recipe or parser)
+        return settings.decoder or made.get("decoder") or (recipe.decoder if recipe else None)
+
+
+class Grammars(Section):
+    """The grammars, of which each seed is a parser."""
+
+    def text(self, wildcards: Any) -> str:
+        """Return the sentences whose words a grammar is learnt from."""
+        name, _ = self.plan.grammars[wildcards.parser]
+        split = self.config.grammars[name].text
+        return path_of(paths.SENTENCES_PATH, language=wildcards.language, split=split)
+
+    def options(self, wildcards: Any) -> str:
+        """Return the options of learning a grammar."""
+        name, seed = self.plan.grammars[wildcards.parser]
+        settings = self.config.grammars[name].given("text", "seeds")
+        return as_options({"seed": seed, **settings}, held_out="held-out-share")
+
+
+class Systems(Section):
+    """Other parsers' trees."""
+
+    def trees(self, wildcards: Any) -> str:
+        """Return the file of a system's trees of a split."""
+        return self.config.systems[wildcards.parser].files[
+            f"{wildcards.language}/{wildcards.split}"
+        ]
+
+    def options(self, wildcards: Any) -> str:
+        """Return the options of importing them."""
+        return as_options(self.config.systems[wildcards.parser].given("files"))
+
+
+class Averages(Section):
+    """Averages of parsers' trees."""
+
+    def parses(self, wildcards: Any) -> list[str]:
+        """Return the trees that a row averages."""
+        return files_of_rows(paths.PARSES_PATH, self.plan.members(TableRow(**wildcards)))
+
+    def options(self, wildcards: Any) -> str:
+        """Return the options of averaging them."""
+        weights = self.plan.weights(wildcards.parser)
+        weighted = {"weight": weights} if min(weights) < 1 else {}
+        settings = self.config.averages[wildcards.parser].given("of")
+        return as_options(settings | weighted, threshold="majority")
+
+
+class Tables(Section):
+    """Tables over languages; those of each language, and of the treebanks' sizes."""
+
+    def rows(self, wildcards: Any) -> tuple[TableRow, ...]:
+        """Return the rows of a comparison, a table, a language or all tables."""
+        if comparison := getattr(wildcards, "comparison", None):
+            return self.plan.compared(comparison)
+        if table := getattr(wildcards, "table", None):
+            return self.plan.tables[table]
+        language = getattr(wildcards, "language", None)
+        return tuple(row for row in self.plan.rows if language in (None, row.language))
+
+    def scores(self, wildcards: Any) -> list[str]:
+        """Return the score summaries of all rows and of the baselines."""
+        rows = self.rows(wildcards)
+        return files_of_rows(paths.SCORES_PATH, rows) + files_of_rows(paths.BASELINES_PATH, rows)
+
+    def sentence_scores(self, wildcards: Any) -> list[str]:
+        """Return the files of scores by sentence."""
+        return files_of_rows(paths.SENTENCE_SCORES, self.rows(wildcards))
+
+    def sentences(self, wildcards: Any) -> list[str]:
+        """Return the sentence table of each split."""
+        return files_of_rows(paths.SENTENCES_PATH, self.rows(wildcards))
+
+    def treebanks(self, wildcards: Any) -> list[str]:
+        """Return the sentence table of every split of the languages that tables show."""
+        return files_of_sets(paths.SENTENCES_PATH, map("/".join, self.plan.sized))
+
+    def published(self, wildcards: Any) -> list[str]:
+        """Return the file of published figures, if the table shows some."""
+        name = getattr(wildcards, "table", None)
+        return self._published(name is None or self.config.tables[name].published)
+
+    def _published(self, shown: object) -> list[str]:
+        return [self.config.published] if self.config.published and shown else []
+
+    def options(self, wildcards: Any, input: Any) -> str:
+        """Return the options of a table."""
+        table = self.config.tables[wildcards.table]
+        figures = {"published": list(input.published), "published-table": table.published}
+        return as_options({"title": table.title, **(figures if input.published else {})})
+
+
+class Comparisons(Tables):
+    """Every system side by side."""
+
+    def with_grammars(self, wanted: bool) -> list[str]:
+        """Return the comparisons that need a grammar, or the others if not ``wanted``."""
+        return [
+            name
+            for name, rows in self.plan.comparisons.items()
+            if wanted
+            is any(m.encoder == GRAMMAR for row in rows for m in (row, *self.plan.members(row)))
+        ]
+
+    def speeds(self, wildcards: Any) -> list[str]:
+        """Return a file of speeds for each encoder and split."""
+        rows = (row for row in self.rows(wildcards) if self._file(row))
+        return files_of_rows(paths.SPEEDS, rows, comparison=wildcards.comparison)
+
+    def published(self, wildcards: Any) -> list[str]:
+        """Return the file of published figures, if the comparison names some."""
+        return self._published(self.config.comparisons[wildcards.comparison].published)
+
+    def options(self, wildcards: Any, input: Any) -> str:
+        """Return the options of a comparison's table."""
+        comparison = self.config.comparisons[wildcards.comparison]
+        options = {key: list(input[key]) for key in ("sentences", "speeds")}
+        options |= comparison.given("runs", "published") | self.config.evaluation.given("labels")
+        parsers = dict.fromkeys(row.parser for row in self.rows(wildcards))
+        averages = self.plan.averages
+        options["average"] = [f"{n}={','.join(averages[n])}" for n in parsers if n in averages]
+        if input.published:
+            options["published"] = list(input.published)
+            options["row"] = [
+                f"{parser}={row}"
+                for name, rows in comparison.published.items()
+                for parser in self._rows_of(name, wildcards)
+                for row in rows
+            ]
+        return as_options(options, first="timed")
+
+    def timed(self, wildcards: Any) -> list[str]:
+        """Return the files of the parsers that are timed with an encoder on a split."""
+        return list(self._timed(wildcards).values())
+
+    def timing_options(self, wildcards: Any, input: Any) -> str:
+        """Return the options of timing; a few-shot parser is named by its folder."""
+        files = zip(self._timed(wildcards), input.parsers, strict=True)
+        parsers = [f"{name}={path.removesuffix('/parser.json')}" for name, path in files]
+        first = self.config.comparisons[wildcards.comparison].first
+        return as_options({"parser": parsers, "first": first})
+
+    def _rows_of(self, name: str, wildcards: Any) -> tuple[str, ...]:
+        """Return the rows that a published system stands beside; a grammar has its seeds."""
+        seeds = self.config.seeds_of(name)
+        return seeds if {row.parser for row in self.rows(wildcards)}.issuperset(seeds) else (name,)
+
+    def _timed(self, wildcards: Any) -> dict[str, str]:
+        """Return parser → file, for a comparison's rows of one encoder and split."""
+        job = (wildcards.encoder, wildcards.language, wildcards.split)
+        return {
+            row.parser: path
+            for row in self.rows(wildcards)
+            if (row.encoder, row.language, row.split) == job and (path := self._file(row))
+        }
+
+    def _file(self, row: TableRow) -> str | None:
+        """Return a parser's file; None for averages, imported trees and grammars."""
+        if (row.encoder, row.parser) in self.plan.tunings:
+            return Heads(self.config, self.plan).selection(row)
+        own = row.encoder not in (IMPORTED, GRAMMAR) and row.parser in self.config.few_shot
+        return Trained(self.config, self.plan).file(row) if own else None
+
+
+class Corpora(Section):
+    """Raw text that is parsed."""
+
+    def text(self, wildcards: Any) -> list[str]:
+        """Return the files and folders of a corpus."""
+        return self.config.corpora[wildcards.corpus].inputs
+
+    def encoder(self, wildcards: Any) -> str:
+        """Return the file that describes its encoder."""
+        return path_of(paths.ENCODER, encoder=self.config.corpora[wildcards.corpus].encoder)
+
+    def parser(self, wildcards: Any) -> list[str]:
+        """Return the files of its parser: those of a folder, or of its heads."""
+        corpus = self.config.corpora[wildcards.corpus]
+        if folder := folder_of(corpus.parser):
+            return [f"{folder}/{name}" for name in ("parser.json", "weights.safetensors")]
+        return [Heads(self.config, self.plan).selection(corpus)]
+
+    def parser_option(self, wildcards: Any, input: Any) -> str:
+        """Return its parser: a folder, or the file of its heads."""
+        return folder_of(self.config.corpora[wildcards.corpus].parser) or input.parser
+
+    def options(self, wildcards: Any) -> str:
+        """Return the options of parsing it."""
+        corpus = self.config.corpora[wildcards.corpus]
+        settings = corpus.given("inputs", "encoder", "parser")
+        unsplit = {"no-split-lines": corpus.sentences is False}
+        return as_options(settings | unsplit, format="to", sentences="split-lines")
+
+
+class Ready(Section):
+    """Few-shot parsers that are published."""
+
+    def parser(self, wildcards: Any) -> str:
+        """Return the file that describes a parser."""
+        encoder = self.config.ready[wildcards.ready].encoder
+        return path_of(paths.FEWSHOT, encoder=encoder, parser=wildcards.ready)
+
+    def tables(self, wildcards: Any) -> list[str]:
+        """Return the tables of its model card."""
+        return [f"<results>/tables/{name}.md" for name in self.config.ready[wildcards.ready].tables]
+
+    def options(self, wildcards: Any, input: Any) -> str:
+        """Return the options of publishing it."""
+        settings = self.config.ready[wildcards.ready].given("encoder", "tables")
+        return as_options({**settings, "table": list(input.tables)})
