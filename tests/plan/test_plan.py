@@ -234,9 +234,13 @@ def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
         {"treebanks": ["english/test"], "trees": "all", "share": 0.4},
     ]
     own = {"recipe": "fpio", "sources": sources, "without": ["english/test"]}
-    tables = {"t": table("one - french test", parsers=[], trained=["many"])}
-    given = config(trained={"many": own}, training=TRAINING, tables=tables)
-    splits = {"english": ["dev", "test"], "french": ["test"]}
+    tables = {
+        name: table(f"one - {name} test", parsers=[], trained=["many"])
+        for name in ("french", "basque")
+    }
+    partial = {"languages": {"basque": {"folder": "x", "dependencies": "inner"}}}
+    given = config(trained={"many": own}, training=TRAINING, tables=tables, treebanks=partial)
+    splits = {"english": ["dev", "test"], "french": ["test"], "basque": ["test"]}
     asked = inputs(Trained, given, splits)
     job = SimpleNamespace(encoder="one", parser="many")
     assert asked.sentences(job) == [

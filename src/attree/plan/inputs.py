@@ -169,7 +169,14 @@ class Trained(Section):
             return []
         rows = (*self.plan.rows, *self.plan.compared())
         own = (row for row in rows if row.parser == wildcards.parser)
-        return files_of_rows(paths.SENTENCES_PATH, own)
+        # partly bracketed trees have no F1 and may be trained on: tables say how many were
+        languages = self.config.treebanks.languages
+        partial = {
+            name
+            for name, keys in languages.items()
+            if keys.given().get("dependencies", "whole") != "whole"
+        }
+        return files_of_rows(paths.SENTENCES_PATH, (x for x in own if x.language not in partial))
 
     def _treebanks(self, parser: str) -> dict[str, tuple[str, str]]:
         """Return language/split → trees and share, for a parser with its own treebanks."""
