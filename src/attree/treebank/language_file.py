@@ -267,8 +267,7 @@ def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
     """
     values = {} if values is None else values
     if not isinstance(values, Mapping):
-        keys = ", ".join(hints_of(LanguageKeys))
-        fix = f"the keys are {keys}"
+        fix = f"the keys are {', '.join(hints_of(LanguageKeys))}"
         raise AttreeError("not-a-mapping", "expected keys and values", file=file, fix=fix)
     keys: LanguageKeys = convert(values, LanguageKeys, file=file)
     return keys.given()
