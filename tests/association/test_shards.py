@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attree import trees as status
 from attree.association import shards
 from attree.association.columns import ALL, Column, mean_column
 from attree.association.shards import open_shard, read, shard_metadata
-from attree.base import status
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from tests.refusals import refused

@@ -77,8 +77,8 @@ def test_two_dependents_are_penalised_and_a_subtree_is_rewarded():
     scores = part.scores((torch.zeros(1, 5, 4),) * 2, torch.tensor([4]))
     assert scores.phrase is not None
     assert scores.phrase[0, 1, 3] == pytest.approx(-HEADLESS, abs=1e-3)
-    assert scores.phrase[0, 0, 2] == pytest.approx(HEADLESS / 3, abs=1e-3)
-    assert scores.span[0, 0, 2] == pytest.approx(HEADLESS / 6, abs=1e-3)
+    assert scores.phrase[0, 0, 2] == pytest.approx(HEADLESS / 4, abs=1e-3)
+    assert scores.span[0, 0, 2] == pytest.approx(HEADLESS / 8, abs=1e-3)
     assert scores.span.sum() == scores.span[0, 0, 2]
     assert scores.phrase[0, 2, 4] == scores.phrase[0, 0, 4] == 0
     labels = torch.zeros(1, 5, 5, 3)

@@ -447,7 +447,7 @@ _SECOND_HEAD = (0.4, 0.9)
 #: Probabilities of a subtree between which the reward grows from none to all of it.
 _SUBTREE = (0.1, 0.7)
 #: Reward of a subtree's labels, and of its span, as shares of the penalty.
-_REWARDS = (1 / 3, 1 / 6)
+_REWARDS = (1 / 4, 1 / 8)
 
 
 class DependencyPart(BoundaryReader):

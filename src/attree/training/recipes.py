@@ -255,7 +255,7 @@ LEAST_THRESHOLD, MANY_TREES = 0.25, 40
 
 
 #: How much less a span with two heads is a phrase, in nats, in a parser that knows dependencies.
-HEADLESS = 6.0
+HEADLESS = 8.0
 
 
 def with_least_threshold(base: FewShotRecipe) -> FewShotRecipe:
