@@ -19,9 +19,9 @@ from attree.base.errors import AttreeError
 from attree.base.files import lock, whole_file
 from attree.base.reading import read_bytes
 from attree.base.terminal import say
-from attree.treebank.formats import read_files, resolve
 from attree.treebank.language import treebank_files
-from attree.treebank.sentence import Rejected, Sentence, SplitSettings
+from attree.treebank.pairing import read_whole
+from attree.treebank.sentence import Sentence, SplitSettings
 
 TREES, LOG, LOCK = "train.ptb", "annotations.jsonl", ".annotate.lock"
 
@@ -124,14 +124,9 @@ class Folder:
 
     def sentences(self) -> list[Sentence]:
         """Return the trees saved so far; one that cannot be read is reported and left out."""
-        path = self.path / TREES
         if not self.trees.strip():
             return []
-        read = list(read_files([path], resolve(SplitSettings(functions="keep"), [path])))
-        for item in read:
-            if isinstance(item, Rejected):
-                say(str(item))
-        return [item for item in read if isinstance(item, Sentence)]
+        return list(read_whole([self.path / TREES], SplitSettings(functions="keep"), say))
 
     def save(self, trees: str, records: Sequence[Mapping[str, Any]]) -> None:
         """Write trees and log; both are on disk before either is renamed.

@@ -13,11 +13,11 @@ import re
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -239,23 +239,21 @@ def search(pattern: Pattern, batches: Iterable[SentenceTrees]) -> Iterator[Found
     """
     batches = iter(batches)
     yield from map(pattern.search, islice(batches, _HERE))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     first = list(islice(batches, 1))
-    if not first or (cores or 1) < 2:
+    if not first or cores < 2:
         yield from map(pattern.search, (*first, *batches))
         return
     context = multiprocessing.get_context("spawn")  # a fork may copy a lock that Arrow holds
     with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        waiting = deque(pool.submit(pattern.search, batch) for batch in first)
+        waiting: deque[Future[Found]] = deque()
         try:
-            for batch in batches:
+            for batch in chain(first, batches):
                 waiting.append(pool.submit(pattern.search, batch))
-                while len(waiting) > _WAITING * (cores or 1) or waiting[0].done():
+                if len(waiting) > _WAITING * cores:
                     yield waiting.popleft().result()
-                    if not waiting:
-                        break
-            while waiting:
-                yield waiting.popleft().result()
+            yield from (future.result() for future in waiting)
         except BrokenProcessPool:
             fix = "run again; a machine that is short of memory kills processes"
             raise AttreeError("killed", "a process of the search was killed", fix=fix) from None
