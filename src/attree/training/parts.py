@@ -18,6 +18,7 @@ from torch.nn import functional
 from attree.base.compiled import kernel
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.encoder.load import Encoder, EncoderOutput
+from attree.encoder.packed import packed
 from attree.scoring import FLOOR
 from attree.training.features import Features, Layout, features_of, read_back
 from attree.training.projection import (
@@ -176,6 +177,25 @@ class BoundaryReader(ScorePart):
         """Return the states before and after every boundary (see :func:`boundary_states`)."""
         return boundary_states(output, self.layers)
 
+    @abstractmethod
+    def sides(self) -> Sides:
+        """Return the weights, (outputs, width) each, of states before and after a boundary."""
+
+    @abstractmethod
+    def read(self, products: Sides, n_words: Tensor) -> SpanScores:
+        """Score every span of a batch.
+
+        Args:
+            products: (sentences, words + 1, outputs) each, of the states with :meth:`sides`.
+            n_words: (sentences,).
+        """
+
+    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
+        """Score every span of a batch, with dropout if ``noise`` is given."""
+        states = (dropout(side, self.rate, noise) for side in features)
+        before, after = map(functional.linear, states, self.sides())
+        return self.read((before, after), n_words)
+
 
 class BoundaryPart(BoundaryReader):
     """Linear scores of a span's two ends: ``w₁·h_i + w₂·h_{i−1} + w₃·h_{j−1} + w₄·h_j``.
@@ -194,11 +214,13 @@ class BoundaryPart(BoundaryReader):
         usual = plan.layers if plan.recipe.wide else plan.layers[len(plan.layers) // 2 :][:1]
         return {"layers": list(plan.boundary or usual), "hidden": encoder.hidden_size}
 
-    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
+    def sides(self) -> Sides:
+        """Return the weights of a span's begin and end."""
+        return self.weights[:, :2].T, self.weights[:, 2:].T
+
+    def read(self, products: Sides, n_words: Tensor) -> SpanScores:
         """Score every span of a batch."""
-        before = dropout(features[0], self.rate, noise) @ self.weights[:, :2]
-        after = dropout(features[1], self.rate, noise) @ self.weights[:, 2:]
-        begins, ends = (before[..., 0] + after[..., 0]), (before[..., 1] + after[..., 1])
+        begins, ends = (products[0] + products[1]).unbind(-1)
         span = begins.double()[:, :, None] + ends.double()[:, None, :]
         span = span * span_mask(n_words, span.shape[1])
         return SpanScores(torch.zeros_like(span), span, n_words)
@@ -223,8 +245,13 @@ def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> Sides:
     after[sentence, n_words] = torch.minimum(last_word + 1, last_piece)
     before = (after - 1).clamp(min=0)
     before[sentence, n_words] = last_word
-    states = torch.cat([output.states[layer] for layer in layers], -1).float()
-    return states[sentence[:, None], before], states[sentence[:, None], after]
+    states = torch.cat([output.states[layer] for layer in layers], -1).float().flatten(0, 1)
+    first = sentence[:, None] * word_of.shape[1]
+
+    def at(piece: Tensor) -> Tensor:
+        return states.index_select(0, (first + piece).flatten()).view(*piece.shape, -1)
+
+    return at(before), at(after)
 
 
 class HeadPart(ScorePart):
@@ -312,11 +339,14 @@ class SpanPart(BoundaryReader):
                 weights.uniform_(-bound, bound, generator=generator)
             self.last.bias.zero_()
 
-    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
+    def sides(self) -> Sides:
+        """Return the weights of the first layer."""
+        return self.before.weight, self.after.weight
+
+    def read(self, products: Sides, n_words: Tensor) -> SpanScores:
         """Score every span of a batch."""
-        before, after = (dropout(side, self.rate, noise) for side in features)
-        # the first layer is linear: apply it to both boundaries, then take the difference
-        hidden = self.before(before) - self.after(after)
+        # the first layer is linear: applied to both boundaries, before the difference is taken
+        hidden = products[0] - products[1]
         rows = hidden.shape[1]
         if not torch.is_grad_enabled():
             rows = max(1, _AT_ONCE // hidden.numel())
@@ -344,6 +374,15 @@ class NameReader(BoundaryReader):
         self.names = tuple(shape["names"])
         self.weights = nn.Parameter(torch.zeros(self.ends, 2 * self.width, len(self.names)))
         self.bias = nn.Parameter(torch.zeros(self.biases, len(self.names)))
+
+    def sides(self) -> Sides:
+        """Return the weights, for each of the boundaries those of all names."""
+        before, after = self.weights.unflatten(1, (2, -1)).permute(1, 0, 3, 2).flatten(1, 2)
+        return before, after
+
+    def ends_of(self, products: Sides) -> tuple[Tensor, ...]:
+        """Return the scores, (sentences, words + 1, names), of each of the boundaries."""
+        return (products[0] + products[1]).unflatten(-1, (self.ends, -1)).unbind(-2)
 
     @torch.no_grad()
     def carry(self, other: NameReader) -> None:
@@ -383,11 +422,10 @@ class LabelPart(NameReader):
         layers = plan.recipe.label_layers or plan.layers
         return {"layers": list(layers), "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
 
-    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
+    def read(self, products: Sides, n_words: Tensor) -> SpanScores:
         """Score every label of every span of a batch, before the softmax."""
-        states = dropout(torch.cat(features, -1), self.rate, noise)
-        begin, end, word_begin, word_end = (states @ weights for weights in self.weights)
-        spans = begin[:, :, None] + end[:, None] + self.bias[0]
+        begin, end, word_begin, word_end = self.ends_of(products)
+        spans = begin[:, :, None] + (end + self.bias[0])[:, None]
         sentence = torch.arange(len(n_words), device=n_words.device)
         spans[sentence, 0, n_words] += self.bias[2]
         word = torch.arange(spans.shape[1] - 1, device=spans.device)
@@ -413,13 +451,13 @@ class TagPart(NameReader):
         """Return the layers of the labels, and the tags of the plan's trees."""
         return {**LabelPart.shape(plan, encoder), "names": list(plan.tags)}
 
-    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
+    def read(self, products: Sides, n_words: Tensor) -> SpanScores:
         """Score every tag of every word of a batch."""
-        sentences, boundaries, _ = features[0].shape
-        none = features[0].new_zeros((sentences, boundaries, boundaries), dtype=torch.float64)
+        sentences, boundaries, _ = products[0].shape
+        none = products[0].new_zeros((sentences, boundaries, boundaries), dtype=torch.float64)
         if not self.names:
             return SpanScores(none, none, n_words)
-        begin, end = (torch.cat(features, -1) @ weights for weights in self.weights)
+        begin, end = self.ends_of(products)
         tags = begin[:, :-1] + end[:, 1:] + self.bias[0]
         return SpanScores(none, none, n_words, tags=tags, tag_names=self.names)
 
@@ -498,11 +536,17 @@ class DependencyPart(BoundaryReader):
             bound = math.sqrt(1.0 / len(self.root))
             self.pair.uniform_(-bound, bound, generator=generator)
 
-    def heads(self, features: Sides, n_words: Tensor, noise: Noise = None) -> Tensor:
+    def sides(self) -> Sides:
+        """Return the weights of words as dependents and as heads."""
+        # the first piece of a word comes after the boundary before it
+        after, before = torch.cat((self.dependent.weight, self.head.weight)).chunk(2, 1)
+        return before, after
+
+    def heads(self, products: Sides, n_words: Tensor) -> Tensor:
         """Return the log probability of each word's head, (sentences, words, words + 1)."""
-        words = torch.cat((features[1][:, :-1], features[0][:, 1:]), -1)
-        words = dropout(words, self.rate, noise)
-        dependent, head = self.dependent(words).relu(), self.head(words).relu()
+        words = products[1][:, :-1] + products[0][:, 1:]
+        words = words + torch.cat((self.dependent.bias, self.head.bias))
+        dependent, head = words.relu().chunk(2, -1)
         with_bias = functional.pad(dependent, (0, 1), value=1.0) @ self.pair
         pairs = with_bias @ head.transpose(1, 2) + torch.diag_embed(dependent @ self.own)
         position = torch.arange(words.shape[1], device=words.device)
@@ -510,9 +554,9 @@ class DependencyPart(BoundaryReader):
         logits = torch.cat((pairs, (dependent @ self.root)[..., None]), -1)
         return logits.masked_fill(outside[:, None], -1e4).log_softmax(-1)
 
-    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
+    def read(self, products: Sides, n_words: Tensor) -> SpanScores:
         """Return the heads, and what they add to the scores of every span."""
-        heads = self.heads(features, n_words, noise)
+        heads = self.heads(products, n_words)
         side = heads.shape[2]
         span = torch.zeros(len(heads), side, side, dtype=torch.float64, device=heads.device)
         phrase = None
@@ -631,6 +675,26 @@ class Batch:
     nbytes: int = 0
 
 
+class _Shared:
+    """The products of boundary states with the weights of all parts that read them.
+
+    Args:
+        parts: by name.
+    """
+
+    def __init__(self, parts: Mapping[str, BoundaryReader]) -> None:
+        before, after = zip(*(part.sides() for part in parts.values()), strict=True)
+        self._outputs = {name: len(weights) for name, weights in zip(parts, before, strict=True)}
+        self._sides = [packed(torch.cat(side)) for side in (before, after)]
+
+    def __call__(self, features: Mapping[str, Sides]) -> dict[str, Sides]:
+        """Return the products of each part, as :meth:`BoundaryReader.read` takes them."""
+        states = features[next(iter(self._outputs))]
+        sizes = list(self._outputs.values())
+        parts = [side(x).split(sizes, -1) for side, x in zip(self._sides, states, strict=True)]
+        return dict(zip(self._outputs, zip(*parts, strict=True), strict=True))
+
+
 class SpanScorer(nn.Module):
     """Sum the span scores of the parts of a recipe.
 
@@ -649,6 +713,7 @@ class SpanScorer(nn.Module):
         super().__init__()
         parts = {x: made.get(x) or PARTS[x](recipe, shapes[x]) for x in recipe.parts}
         self.parts = nn.ModuleDict(parts)
+        self._shared: list[_Shared] = []
 
     @property
     def device(self) -> torch.device:
@@ -684,11 +749,41 @@ class SpanScorer(nn.Module):
         tensors = [output.attention, *output.states.values()]
         return Batch(output.batch.n_words, features, sum(tensor.nbytes for tensor in tensors))
 
+    def freeze(self) -> None:
+        """Pack copies of the weights for parsing, those of parts that read the same together.
+
+        Training, which scores with noise, forgets them again.
+        """
+        groups: dict[Any, dict[str, BoundaryReader]] = {}
+        for name, part in self.each().items():
+            if isinstance(part, ProjectionPart):
+                part.projection.freeze()
+            if isinstance(part, BoundaryReader):
+                groups.setdefault(part.reads(), {})[name] = part
+        self._shared = [_Shared(group) for group in groups.values()]
+
+    def _thaw(self) -> None:
+        self._shared = []
+        for part in self.each().values():
+            if isinstance(part, ProjectionPart):
+                part.projection.frozen = ()
+
     def scores(self, batch: Batch, noise: Noise = None) -> SpanScores:
         """Score every span of a batch, with dropout if ``noise`` is given."""
         features, n_words = batch.features, batch.n_words
-        parts = self.each().items()
-        return sum_parts([part.scores(features[name], n_words, noise) for name, part in parts])
+        if noise is not None:
+            self._thaw()
+        products: dict[str, Sides] = {}
+        for shared in self._shared:
+            products |= shared(features)
+        return sum_parts(
+            [
+                part.read(products[name], n_words)
+                if name in products
+                else part.scores(features[name], n_words, noise)
+                for name, part in self.each().items()
+            ]
+        )
 
     def association(self, batch: Batch) -> Tensor:
         """Return the trained association, (sentences, words, words).

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from attree.base.errors import AttreeError
 from attree.encoder.load import EncoderOutput
+from attree.encoder.packed import packed
 from attree.encoder.pieces import PieceBatch, WordMerger
 from attree.scoring import FLOOR
 from attree.training.recipes import STARTS
@@ -65,6 +66,7 @@ class Projection(nn.Module):
         query, key: (layers, hidden, size) weights, applied on the right of the states.
         query_bias, key_bias: (layers, 1, size).
         heads: number of heads that the size is divided into, each with its own softmax.
+        frozen: for each layer the product with query and key, if the weights no longer change.
     """
 
     def __init__(self, layers: int, hidden: int, size: int, *, heads: int = 1) -> None:
@@ -80,6 +82,13 @@ class Projection(nn.Module):
         self.key = nn.Parameter(torch.zeros(layers, hidden, size))
         self.query_bias = nn.Parameter(torch.zeros(layers, 1, size))
         self.key_bias = nn.Parameter(torch.zeros(layers, 1, size))
+        self.frozen: Sequence[nn.Module] = ()
+
+    def freeze(self) -> None:
+        """Pack a copy of the weights for parsing, query and key of a layer together."""
+        weights = torch.cat((self.query, self.key), 2).transpose(1, 2)
+        biases = torch.cat((self.query_bias, self.key_bias), 2)[:, 0]
+        self.frozen = tuple(map(packed, weights, biases))
 
     def forward(self, batch: StateBatch, states: Tensor | None = None) -> Tensor:
         """Return raw word-level associations, (layers, sentences, words, words), zero-padded.
@@ -89,22 +98,26 @@ class Projection(nn.Module):
             states: used instead of ``batch.states`` (after dropout).
         """
         states = batch.states if states is None else states
-        layers, _, size = self.query.shape
+        size = self.query.shape[2]
         sentences, pieces = batch.pieces.mask.shape
         width = size // self.heads
 
-        def padded(flat: Tensor) -> Tensor:
-            grid = flat.new_zeros(layers, sentences * pieces, size).index_copy(1, batch.rows, flat)
-            return grid.view(layers, sentences, pieces, self.heads, width).transpose(2, 3)
-
-        query = padded(torch.baddbmm(self.query_bias, states, self.query))
-        key = padded(torch.baddbmm(self.key_bias, states, self.key))
-        logits = (query / math.sqrt(width)) @ key.transpose(-1, -2)
-        hidden_key = batch.pieces.mask[None, :, None, None, :] == 0
-        # (layers, sentences, pieces, pieces): heads averaged
-        attention = logits.masked_fill(hidden_key, -torch.inf).softmax(-1).mean(2)
+        hidden_key = batch.pieces.mask[:, None, None, :] == 0
+        attention = []
+        for layer, flat in enumerate(states):
+            if self.frozen:
+                both = self.frozen[layer](flat)
+            else:
+                query = torch.addmm(self.query_bias[layer], flat, self.query[layer])
+                key = torch.addmm(self.key_bias[layer], flat, self.key[layer])
+                both = torch.cat((query, key), 1)
+            grid = flat.new_zeros(sentences * pieces, 2 * size).index_copy(0, batch.rows, both)
+            parts = grid.view(sentences, pieces, 2, self.heads, width).permute(2, 0, 3, 1, 4)
+            logits = (parts[0] / math.sqrt(width)) @ parts[1].transpose(-1, -2)
+            logits = logits.masked_fill_(hidden_key, -torch.inf)
+            attention.append(logits.softmax(-1).mean(1))  # (sentences, pieces, pieces)
         # the merger takes any number of matrices a sentence: layers here, in place of heads
-        return WordMerger(batch.pieces)(attention.transpose(0, 1)).transpose(0, 1)
+        return WordMerger(batch.pieces)(torch.stack(attention, 1)).transpose(0, 1)
 
 
 def association_of(raw: Tensor, words: Tensor, association: str) -> Tensor:
