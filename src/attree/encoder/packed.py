@@ -72,7 +72,7 @@ def packed(weight: Tensor, bias: Tensor | None = None) -> nn.Module:
         bias: (out,).
     """
     with torch.device("meta"):  # drawing first weights would take long
-        linear = nn.Linear(*weight.shape[::-1], bias=bias is not None)
+        linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     linear.weight = nn.Parameter(weight.detach().clone(), requires_grad=False)
     if bias is not None:
         linear.bias = nn.Parameter(bias.detach().clone(), requires_grad=False)

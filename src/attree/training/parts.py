@@ -776,14 +776,13 @@ class SpanScorer(nn.Module):
         products: dict[str, Sides] = {}
         for shared in self._shared:
             products |= shared(features)
-        return sum_parts(
-            [
-                part.read(products[name], n_words)
-                if name in products
-                else part.scores(features[name], n_words, noise)
-                for name, part in self.each().items()
-            ]
-        )
+
+        def scored(name: str, part: ScorePart) -> SpanScores:
+            if isinstance(part, BoundaryReader) and name in products:
+                return part.read(products[name], n_words)
+            return part.scores(features[name], n_words, noise)
+
+        return sum_parts([scored(name, part) for name, part in self.each().items()])
 
     def association(self, batch: Batch) -> Tensor:
         """Return the trained association, (sentences, words, words).
