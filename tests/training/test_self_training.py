@@ -72,7 +72,7 @@ def test_the_session_gives_it_the_other_sentences_and_none_that_is_evaluated(
     treebank, tmp_path: Path
 ) -> None:
     rows = read_table(treebank)[0]
-    plain = choose_trees(treebank, Choice(["4"], None, 0), [], raw=True)
+    plain = choose_trees(treebank, Choice(["4"], None, 0), [])
     assert len(plain.raw) == len(rows) - 4
     tested = tmp_path / "tested.parquet"
     every = rows["words"].to_pylist()
@@ -105,7 +105,7 @@ def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_p
     for path in (treebank, flat):
         fitting = Fitting(steps=20, batch=4, size=8)
         request = TrainingRequest(recipe("fss"), resolved, fitting)
-        chosen = choose_trees(path, Choice(["6"], ids, 0), [], raw=True)
+        chosen = choose_trees(path, Choice(["6"], ids, 0), [])
         weights.append(train_parser(request, chosen, tmp_path / path.stem).scorer.state_dict())
     assert all((weights[0][key] == value).all() for key, value in weights[1].items())
 

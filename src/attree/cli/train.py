@@ -103,8 +103,8 @@ def train_command(
         settings = settings_of(**{"punctuation": "keep", **how_read})
     tables = as_tables(files, partial=trained, settings=settings)
     with tables as paths:
-        (first, *also), others = paths[: len(sentences)], paths[len(sentences) :]
-        more, evaluated = others[: len(structure or ())], others[len(structure or ()) :]
+        (first, *also), rest = paths[: len(sentences)], paths[len(sentences) :]
+        more, evaluated = rest[: len(structure or ())], rest[len(structure or ()) :]
         if parser is None:
             best = default_recipe(
                 read_table(path, schema=PARTLY_BRACKETED)[0] for path in (first, *also)
@@ -125,15 +125,8 @@ def train_command(
             language=language,
             rate_given=changes.learning_rate is not None,
         )
-        drawn = choose_trees(
-            first,
-            choice,
-            evaluated,
-            also=also,
-            structure=more,
-            allow_overlap=allow_overlap,
-            raw=chosen.rounds > 0,
-        )
+        others = {"also": also, "structure": more}
+        drawn = choose_trees(first, choice, evaluated, allow_overlap=allow_overlap, **others)
         result = session.train_parser(request, drawn, output, progress=progress)
     for line in session.summary(result, output):
         print(line)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
@@ -23,7 +24,6 @@ from attree.parsers.parser import Parser
 from attree.plan.rows import APART, CODE, NOT_RUN, ExperimentRow, Set
 from attree.ready import folder_of_start
 from attree.training.recipes import WEIGHTS
-from attree.training.start import Start
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees, fingerprints
 
@@ -97,13 +97,16 @@ def set_apart(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     return draw_trees(sentences.table, row.apart, seed=_APART_SEED) if row.apart else []
 
 
-def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], rows: list[int]) -> int:
+def overlap(
+    row: ExperimentRow, sets: Mapping[Set, SentenceSet], rows: list[int], before: ArrayLike = ()
+) -> int:
     """Count test sentences that a row, or the parser it starts from, is trained or tuned on.
 
     Args:
         row: the row.
         sets: the sets that it reads.
         rows: rows of its training set that it is trained or tuned on.
+        before: fingerprints of what the parser it starts from was trained on.
 
     Raises:
         AttreeError: the test set is a training set.
@@ -111,9 +114,9 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], rows: list[int]
     if row.test == row.train:
         problem = f"{row.parser}: trees of {row.test} are both trained on and scored"
         raise AttreeError("overlap", problem, fix="name another set in `test`")
-    before = Start.named(row.settings.get("start")).trained_on
-    seen = np.concatenate([fingerprints(sets[row.train].words_of(rows)), before])
-    return int(np.isin(fingerprints(sets[row.test].words), seen).sum())
+    seen = fingerprints(sets[row.train].words_of(rows))
+    tested = fingerprints(sets[row.test].words)
+    return int((np.isin(tested, seen) | np.isin(tested, before)).sum())
 
 
 def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, Any]:

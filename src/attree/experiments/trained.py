@@ -71,7 +71,8 @@ class Trainer:
         """Return a row's scores and the facts of its training."""
         test, train = self.sets[row.test], self.sets[row.train]
         rows = drawn(row, train)
-        shared = overlap(row, self.sets, [*rows, *set_apart(row, train)])
+        before = Start.named(row.settings.get("start")).trained_on
+        shared = overlap(row, self.sets, [*rows, *set_apart(row, train)], before)
         parser = self.parser(row)
         decoder = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
         parser = replace(parser, recipe=replace(parser.recipe, decoder=decoder))

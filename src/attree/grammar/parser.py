@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -97,6 +97,7 @@ class GrammarFolder:
     """The folder of a grammar that ``attree grammar train`` wrote."""
 
     folder: Path
+    language: ClassVar[str] = ""
 
     def load(self, *, threads: int | None) -> GrammarModel:
         """Load the weights; a grammar runs on the CPU, whatever the device."""

@@ -52,6 +52,8 @@ KINDS = {
 class WithoutEncoder(Protocol):
     """A parser that has no encoder."""
 
+    language: ClassVar[str]
+
     def load(self, *, threads: int | None) -> Model:
         """Load the parser, to run in so many threads of a CPU."""
 

@@ -24,14 +24,7 @@ from attree.base.errors import AttreeError
 from attree.base.languages import code_of
 from attree.base.options import MOST_BEST
 from attree.base.text import encodable
-from attree.parsers.find import (
-    Overrides,
-    ParserSource,
-    WithoutEncoder,
-    find,
-    find_parser,
-    language_of,
-)
+from attree.parsers.find import Overrides, ParserSource, WithoutEncoder, find, find_parser
 from attree.raw_text.words import sentences_of
 from attree.ready import default_parser
 from attree.trees import OK, TOO_LONG
@@ -225,9 +218,9 @@ class Parser:
         """
         parser = str(default_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
-        settings["language"] = code_of(language) if language else language_of(parser)
         source = (find if chosen == Overrides() else find_parser)(parser, chosen)
-        return cls.of(source, device=device, threads=threads, **settings)
+        language = language or source.language
+        return cls.of(source, device=device, threads=threads, language=language, **settings)
 
     @classmethod
     def of(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors.numpy import save_file
@@ -15,7 +15,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import check_folder
 from attree.base.languages import code_of, language_of_most
 from attree.base.progress import Progress, silent
-from attree.encoder.load import Encoder, load_encoder
+from attree.encoder.load import load_encoder
 from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify, with_adapter
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.find import Overrides, find_parser
@@ -24,7 +24,7 @@ from attree.ready import default_encoder
 from attree.training.adapting import train_adapter
 from attree.training.card import card, scored
 from attree.training.choice import Chosen
-from attree.training.fit import Learned, choose, grid
+from attree.training.fit import choose, grid
 from attree.training.options import Fitting, Layers
 from attree.training.parser import TrainedModel, TrainedParser, save_parser
 from attree.training.parts import PARTS
@@ -140,7 +140,11 @@ def train(
     n_layers, rate_given = encoder.n_layers, request.rate_given
     plan = start.plan(plan, n_layers, len(trees.gold), rate_given=rate_given)
     if recipe.rank:
-        encoder, learned = _adapt(encoder, described, request, chosen, plan, progress)
+        checkpoint = verify(described)
+        weights, learned = train_adapter(encoder, checkpoint, trees, plan, progress=progress)
+        with TemporaryDirectory(prefix="attree-") as temporary:
+            save_file(weights, path := Path(temporary) / WEIGHTS)
+            encoder = load_encoder(with_adapter(described, path), device=request.device)
     tried: list[dict[str, Any]] = []
     if chosen.tuning is not None:
         if not any(PARTS[name].reads_layers for name in recipe.parts):
@@ -172,23 +176,6 @@ def _encoder_of(request: TrainingRequest, start: Start) -> ResolvedEncoder:
         return find_encoder(request.encoder or default_encoder())
     named = None if request.encoder is None else str(request.encoder)
     return find_parser(start.name, Overrides(encoder=named, dtype=DTYPES[0])).encoder
-
-
-def _adapt(
-    encoder: Encoder,
-    described: ResolvedEncoder,
-    request: TrainingRequest,
-    chosen: Chosen,
-    plan: TrainingPlan,
-    progress: Progress,
-) -> tuple[Encoder, Learned]:
-    """Adapt the encoder to the trees, and load it with its low-rank weights."""
-    folder = verify(described)
-    weights, learned = train_adapter(encoder, folder, chosen.trees, plan, progress=progress)
-    with tempfile.TemporaryDirectory(prefix="attree-") as temporary:
-        path = Path(temporary) / WEIGHTS
-        save_file(weights, path)
-        return load_encoder(with_adapter(described, path), device=request.device), learned
 
 
 def _scores(model: TrainedModel, chosen: Chosen) -> Iterator[dict[str, Any]]:

@@ -40,8 +40,7 @@ class Chosen:
         held_out: for early stopping.
         tuning: for choosing settings.
         provenance: language, split and punctuation of the table, and the overlap with test data.
-        raw: the words of the remaining sentences, without those that are evaluated on; empty
-            unless asked for.
+        raw: the words of the remaining sentences, without those that are evaluated on.
         shares: of each treebank in a batch; empty if trees are drawn alike.
         scored: names and tables of what the new parser is scored on: ``held_out``, and the tables
             to evaluate on.
@@ -66,7 +65,6 @@ def choose_trees(
     also: Sequence[Path] = (),
     structure: Sequence[Path] = (),
     allow_overlap: bool = False,
-    raw: bool = False,
 ) -> Chosen:
     """Draw training trees, then tuning trees, then held-out trees, none of them twice.
 
@@ -81,7 +79,6 @@ def choose_trees(
         also: further tables to train on.
         structure: the same, without their labels and tags.
         allow_overlap: keep sentences that are also evaluated on.
-        raw: keep the words of the remaining sentences.
 
     Raises:
         AttreeError: no tree is left, a sentence of ``choice.ids`` is evaluated on, or brackets
@@ -112,7 +109,7 @@ def choose_trees(
     first, *further = [_read_rows(table, part, choice, unlabelled) for part in drawn]
     provenance = {key: metadata.get(key) for key in ("language", "split", "punctuation")}
     provenance["overlap"] = len(shared.intersection([*rows, *held, *tuning]))
-    others = {*range(len(words))} - {*apart, *held, *shared} if raw else set()
+    others = {*range(len(words))} - {*apart, *held, *shared}
     scored = [("held out", table.take(sorted(held)))] if held else []
     return Chosen(
         sum(further, first),
