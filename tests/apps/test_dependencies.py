@@ -45,13 +45,13 @@ def scored(gold: Path, *predicted: Path, **settings: str) -> Evaluation:
 def test_phrases_are_compared_with_heads(tmp_path: Path) -> None:
     gold = conllu(tmp_path / "gold.conllu", CAT, OLD)
     found = scored(gold, write(tmp_path / "mine.mrg", [RIGHT, WRONG]))
-    counts = found.rows[0].runs[0]
+    counts = found.rows[0].runs[0].counts
     # küçük fareyi, küçük fareyi kovaladı; Yaşlı adam, Yaşlı adam eve: the last has two heads
     assert (counts.headed, counts.phrases) == (3, 4)
     assert (counts.found, counts.subtrees) == (2, 2)
     assert counts.headed_precision == 75 and counts.subtree_recall == 100
     assert counts.corpus_f1 is None
-    right = next(row for row in found.baselines() if row.name == "right branching").runs[0]
+    right = next(row for row in found.baselines() if row.name == "right branching").runs[0].counts
     # küçük fareyi kovaladı ., fareyi kovaladı .; adam eve gitti ., eve gitti .: a full stop is cut
     assert (right.headed, right.phrases, right.found) == (4, 4, 0)
     assert [row.name for row in found.baselines()][-1] == "balanced"
@@ -61,7 +61,8 @@ def test_punctuation_that_is_removed_changes_nothing(tmp_path: Path) -> None:
     gold = conllu(tmp_path / "gold.conllu", CAT, OLD)
     mine = write(tmp_path / "mine.mrg", [RIGHT, WRONG])
     kept, removed = (
-        scored(gold, mine, punctuation=policy).rows[0].runs[0] for policy in ("keep", "unicode")
+        scored(gold, mine, punctuation=policy).rows[0].runs[0].counts
+        for policy in ("keep", "unicode")
     )
     names = ("headed", "phrases", "found", "subtrees")
     assert [getattr(kept, n) for n in names] == [getattr(removed, n) for n in names]
@@ -70,7 +71,7 @@ def test_punctuation_that_is_removed_changes_nothing(tmp_path: Path) -> None:
 def test_a_subtree_that_is_no_span_is_not_counted(tmp_path: Path) -> None:
     gold = conllu(tmp_path / "gold.conllu", CROSSING)
     found = scored(gold, write(tmp_path / "mine.mrg", ["(S (X a) (X b) (Y (X c) (X d)))"]))
-    counts = found.rows[0].runs[0]
+    counts = found.rows[0].runs[0].counts
     # below d are a and d; below c these too; c d has one head outside, that of c
     assert (counts.headed, counts.phrases, counts.found, counts.subtrees) == (1, 1, 0, 0)
 
@@ -90,7 +91,7 @@ def test_the_table_has_intervals_and_p_values(tmp_path: Path) -> None:
 def test_trees_that_are_missing_are_wrong_in_a_column_of_their_own(tmp_path: Path) -> None:
     gold = conllu(tmp_path / "gold.conllu", CAT, OLD)
     row = scored(gold, write(tmp_path / "mine.mrg", [RIGHT])).rows[0]
-    assert row.missing == 1 and row.runs[0].subtree_recall == 100
+    assert row.missing == 1 and row.runs[0].counts.subtree_recall == 100
     assert row.wrong["subtree_recall"] == 50
 
 

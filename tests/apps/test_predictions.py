@@ -9,8 +9,8 @@ import pytest
 from attree.apps.evaluate.systems import How, evaluate
 from attree.base.errors import AttreeError
 from attree.decoding.fixed import fixed_trees
-from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import read_parameters, results
+from attree.evaluation.metrics import Counts
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.parser import Parser
 from attree.treebank.sentence import SplitSettings
@@ -41,7 +41,7 @@ def scored(gold: Path, *predicted: Path, **settings: str) -> Evaluation:
 
 
 def counts(found: Evaluation) -> dict[str, Counts]:
-    return {row.name: row.runs[0] for row in (*found.rows, *found.baselines())}
+    return {row.name: row.runs[0].counts for row in (*found.rows, *found.baselines())}
 
 
 def test_the_table_has_predictions_baselines_and_ceiling(tmp_path: Path, gold: Path) -> None:

@@ -31,15 +31,10 @@ from attree.base.tables import saved_tables
 from attree.bulk.manifest import Manifest
 from attree.bulk.output import read_shards, read_trees
 from attree.encoder.source import ResolvedEncoder
-from attree.evaluation.counts import confusion_of
+from attree.evaluation.labels import confusion_of
 from attree.grammar.folder import read_grammar
-from attree.reports.tables.build import (
-    crosslingual,
-    language,
-    read_published,
-    score_rows,
-    summary_table,
-)
+from attree.reports.tables.languages import crosslingual, language, summary_table
+from attree.reports.tables.summaries import score_rows
 from attree.training.recipes import read_description
 from attree.trees.parses import Parses
 from tests.attacks.harness import Server
@@ -272,7 +267,7 @@ def test_no_mutation_ends_in_a_raw_error(
 
 
 def _rows(file: Path) -> None:
-    rows = score_rows([file], read_published(None, "cross-lingual"), resample=False)
+    rows = score_rows([file], {})
     crosslingual(rows, "Title")
     language(rows)
 

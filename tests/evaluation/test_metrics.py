@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.decoding.fixed import fixed_trees
-from attree.evaluation.counts import Counts, LabelCount
-from attree.evaluation.metrics import Scored, count_each, gold_spans, score, upper_bound
+from attree.evaluation.labels import LabelCount
+from attree.evaluation.metrics import Counts, Scored, count_each, gold_spans, score, upper_bound
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 from tests.evaluation.reference import (
@@ -105,7 +105,8 @@ def test_one_word_sentences_are_skipped_and_counted() -> None:
     counts = found.counts
     assert (counts.sentences, counts.scored, counts.one_word) == (2, 1, 1)
     assert counts.corpus_f1 == counts.sentence_f1 == 100
-    assert found.gold[0] == found.predicted[0] == found.matched[0] == 0
+    each = found.each
+    assert each.gold[0] == each.predicted[0] == each.matched[0] == 0
     assert np.isnan(found.sentence_f1[0])
 
 
@@ -151,7 +152,7 @@ def test_skipped_sentences_are_counted_not_scored() -> None:
     assert (counts.gold, counts.predicted, counts.matched) == (4, 4, 3)
     assert counts.sentence_f1 == 50
     assert np.isnan(found.sentence_f1[1])
-    assert found.gold[1] == 0
+    assert found.each.gold[1] == 0
     assert counts.labels["NP"] == LabelCount()
 
 
@@ -240,7 +241,7 @@ def test_an_unknown_profile_is_refused() -> None:
 def test_upper_bound_is_reached_by_a_tree_that_holds_every_gold_span() -> None:
     gold = [(5, labelled([(0, 2), (2, 5)])), (1, []), (4, [])]
     best = [[(0, 5), (0, 2), (2, 5), (3, 5)], [], [(0, 4), (1, 4), (2, 4)]]
-    bound = upper_bound(Parses.gold(sentences(gold)))
+    bound = upper_bound(Parses.gold(sentences(gold))).counts
     reached = scored(gold, best).counts
     assert bound == reached
 

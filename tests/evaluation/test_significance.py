@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstraps
+from attree.evaluation.resampling import Difference, paired_bootstraps
 from tests.refusals import refused
 
 Counts = list[tuple[int, int, int]]
@@ -15,6 +15,10 @@ Counts = list[tuple[int, int, int]]
 
 def paired_bootstrap(one: Any, other: Any, **how: int) -> Difference:
     return paired_bootstraps(np.stack([one, other]), **how)[0, 1]
+
+
+def corpus_f1_parts(counts: Counts) -> Any:
+    return np.array([(2.0 * matched, gold + predicted) for matched, gold, predicted in counts])
 
 
 def corpus_f1(counts: Counts) -> float:

@@ -12,7 +12,7 @@ import yaml
 from attree.evaluation import HEADINGS
 from attree.experiments.tables import Cell, _published, cells, tables
 from attree.reports.figures import BASELINE, CEILING, COMPUTED
-from attree.reports.tables.build import BASELINES
+from attree.reports.tables.summaries import BASELINES
 from tests.workflow.conftest import ROOT
 
 LAYOUT = {"title": "T", "axis": "test", "metrics": ["corpus_f1"], "labels": False}

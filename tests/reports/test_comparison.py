@@ -18,9 +18,9 @@ from attree.base.schemas import PARSES_SCHEMA, write_table
 from attree.cli import tables as command
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.baselines import write_baselines
-from attree.evaluation.resampling import differences
+from attree.evaluation.resampling import every_difference
 from attree.evaluation.summary import score_parses
-from attree.reports.tables.comparison import compared, comparison, read_figures, record_of, systems
+from attree.reports.tables.comparison import System, compared, comparison, read_figures, systems
 from attree.trees.parses import Parses
 from tests.refusals import refused
 from tests.training.conftest import table as make_table
@@ -78,6 +78,10 @@ def all_systems(given: dict[str, Any], rows: list[str] = ROWS) -> Any:
     return compared(found, [5, 9])
 
 
+def changed(one: System, **fields: Any) -> System:
+    return replace(one, row=replace(one.row, **fields))
+
+
 def test_a_system_says_where_its_figures_come_from(given: dict[str, Any]) -> None:
     ordered, _ = all_systems(given)
     by_name = {one.name: one for one in ordered}
@@ -85,13 +89,13 @@ def test_a_system_says_where_its_figures_come_from(given: dict[str, Any]) -> Non
     assert kinds["good"] == kinds["right"] == "computed"
     assert (kinds["theirs"], kinds["c-pcfg"]) == ("imported", "published")
     assert by_name["good"].speed == 120.4 and by_name["bad"].speed is None
-    assert by_name["good"].selection == "toy dev" and by_name["right"].selection == ""
-    assert by_name["bad"].published == {"corpus_f1": 57.6}
-    assert by_name["c-pcfg"].recall == {"NP": 74.7}
-    corpus = [one.values["corpus_f1"] for one in ordered[:3]]
+    assert by_name["good"].row.selection == "toy dev" and by_name["right"].row.selection == ""
+    assert by_name["bad"].row.published == {"corpus_f1": 57.6}
+    assert by_name["c-pcfg"].row.recall == {"NP": 74.7}
+    corpus = [one.row.values["corpus_f1"] for one in ordered[:3]]
     assert corpus == sorted(corpus, reverse=True)
     assert [one.name for one in ordered][-2:] == ["fss", "c-pcfg"]
-    assert by_name["fss"].values["corpus_f1"] == 53.4  # the best run: there is no mean
+    assert by_name["fss"].row.values["corpus_f1"] == 53.4  # the best run: there is no mean
 
 
 @pytest.mark.parametrize(
@@ -112,11 +116,11 @@ def test_a_grammar_is_undertrained_or_not_by_the_mean_of_its_seeds(
         given["summaries"].append(scored(sentences, parses, f"pcfg-{seed}", "grammar"))
     rows = ["pcfg-0=old/c-pcfg", "pcfg-1=old/c-pcfg"]
     ordered, _ = all_systems(given, rows)
-    seeds = [one for one in ordered if one.encoder == "grammar"]
+    seeds = [one for one in ordered if one.row.encoder == "grammar"]
     assert [one.kind for one in seeds] == [kind, kind]
-    assert {one.published["corpus_f1"] for one in seeds} == {52.4}
-    assert {one.kind for one in ordered if one.encoder != "grammar"} == {"computed", "imported"}
-    mean = np.mean([one.values["corpus_f1"] for one in seeds])
+    assert {one.row.published["corpus_f1"] for one in seeds} == {52.4}
+    assert {one.kind for one in ordered if one.row.encoder != "grammar"} == {"computed", "imported"}
+    mean = np.mean([one.row.values["corpus_f1"] for one in seeds])
     note = comparison(ordered, "All", 100)[0].note
     assert f" pcfg: mean of 2 seeds {mean:.2f} corpus F1." in note
     assert ("undertrained: " in note) == (kind != "computed")
@@ -127,11 +131,12 @@ def test_lengths_are_scored_by_themselves(given: dict[str, Any]) -> None:
     one = next(one for one in ordered if one.name == "good")
     assert one.each is not None
     for longest in (5, 9):
-        short = one.each.parts[one.each.n_words <= longest].sum(axis=0)
-        assert one.by_length[longest] == pytest.approx(200 * short[2] / (short[0] + short[1]))
+        each, short = one.each.each, one.each.n_words <= longest
+        spans = (each.gold + each.predicted)[short].sum()
+        assert one.by_length[longest] == pytest.approx(200 * each.matched[short].sum() / spans)
     fixed = next(one for one in ordered if one.name == "right")
     assert fixed.each is not None
-    assert fixed.each.f1()["corpus_f1"][0] == pytest.approx(fixed.values["corpus_f1"])
+    assert fixed.each.counts.corpus_f1 == pytest.approx(fixed.row.values["corpus_f1"])
 
 
 def test_every_two_are_compared_as_two_alone_are(given: dict[str, Any]) -> None:
@@ -142,13 +147,13 @@ def test_every_two_are_compared_as_two_alone_are(given: dict[str, Any]) -> None:
     assert names == {frozenset((a.name, b.name)) for a, b in itertools.combinations(tested, 2)}
     scores = {one.name: one.each for one in tested}
     for record in pairs:
-        alone = differences(scores[record["first"]], scores[record["second"]])
-        assert record["p"] == alone[record["metric"]].p
-        assert record["difference"] == pytest.approx(alone[record["metric"]].difference)
-    best = max(tested, key=lambda one: one.values["corpus_f1"])
+        alone = every_difference("ab", [scores[record["first"]], scores[record["second"]]])
+        assert record["p"] == alone[record["metric"]][0, 1].p
+        assert record["difference"] == pytest.approx(alone[record["metric"]][0, 1].difference)
+    best = max(tested, key=lambda one: one.row.values["corpus_f1"])
     assert np.isnan(best.p)
     for one in (one for one in tested if one is not best):
-        assert one.p == differences(best.each, one.each)["corpus_f1"].p
+        assert one.p == every_difference("ab", [best.each, one.each])["corpus_f1"][0, 1].p
     assert all(one.p is None for one in ordered if one.each is None)
 
 
@@ -165,7 +170,7 @@ def test_the_tables_fit_a_terminal_and_say_what_they_show(
     assert scores["bad"][-1] == "57.6" and scores["good"][6] == "120"
     assert scores["c-pcfg"][1:] == ["published", "52.40", "–", "–", "–", "–", "–"]
     assert sum(row[5] == "(best)" for row in tables[0].rows) == 1
-    best = [replace(one, published={"corpus_f1_max": 61.2}) for one in ordered]
+    best = [changed(one, published={"corpus_f1_max": 61.2}) for one in ordered]
     assert comparison(best, "Side by side", 100)[0].rows[0][-1] == "61.2 (max)"
     monkeypatch.setenv("COLUMNS", "80")
     render.show(tables)
@@ -178,13 +183,13 @@ def test_the_tables_fit_a_terminal_and_say_what_they_show(
 def test_systems_with_labels_have_a_table_of_their_own(given: dict[str, Any]) -> None:
     labelled = {"labelled_f1": 61.25, "labelled_exact_match": 12.5}
     ordered = [
-        replace(one, values={**one.values, **labelled}) if one.name == "theirs" else one
+        changed(one, values={**one.row.values, **labelled}) if one.name == "theirs" else one
         for one in all_systems(given)[0]
     ]
     found = {table.title: table for table in comparison(ordered, "T", 1)}["T: toy, test: labels"]
     assert found.headings == ["system", "Labelled F1", "Exact match"]
     assert found.rows == [["theirs", "61.25", "12.50"]]
-    flat = {row["system"]: row["labelled_f1"] for row in map(record_of, ordered)}
+    flat = {row["system"]: row["labelled_f1"] for row in (one.flat() for one in ordered)}
     assert flat["theirs"] == 61.25 and flat["good"] is None
 
 
@@ -194,11 +199,11 @@ def test_the_note_says_whether_an_average_beats_its_best_member(given: dict[str,
 
     def said(f1: dict[str, float], averages: dict[str, list[str]]) -> str:
         """What the note says beside the rest, of systems with these scores."""
-        changed = [
-            replace(one, values={**one.values, "corpus_f1": f1.get(one.parser, 0.0)})
+        others = [
+            changed(one, values={**one.row.values, "corpus_f1": f1.get(one.row.parser, 0.0)})
             for one in ordered
         ]
-        return comparison(changed, "Side by side", 100, averages)[0].note.removeprefix(plain)
+        return comparison(others, "Side by side", 100, averages)[0].note.removeprefix(plain)
 
     scores = {"good": 62.0, "theirs": 60.5, "bad": 61.0}
     assert said(scores, {"good": ["theirs", "bad"]}) == (

@@ -22,12 +22,13 @@ from attree.base.schemas import (
     read_table,
     write_table,
 )
-from attree.evaluation.counts import Confusion
+from attree.evaluation.labels import Confusion
 from attree.reports.figures import BASELINE, COMPUTED
 from attree.reports.page import charts, explorer, scores
 from attree.reports.page.page import embedded, write_page
 from attree.reports.page.run import ReportedRun
-from attree.reports.tables import build
+from attree.reports.tables.languages import crosslingual, language
+from attree.reports.tables.summaries import ScoreRow, score_rows
 from attree.trees.trees import Trees
 from tests.refusals import refused
 from tests.reports.conftest import EVIL, PARSERS, TREEBANKS
@@ -104,7 +105,7 @@ def chart_of(text: str, part: str) -> str:
 def test_the_table_across_languages_is_that_of_attree_table(results: Path, text: str) -> None:
     folder = results / "scores"
     files = [*folder.glob("tiny/*/*/*.json"), *folder.glob("baselines/*/*.json")]
-    expected = build.crosslingual(build.score_rows(sorted(files), {}), "Toy treebanks")[0]
+    expected = crosslingual(score_rows(sorted(files), {}), "Toy treebanks")[0]
     shown = tables_of(text)[expected.title]
     by_language = {line[0]: dict(zip(shown[0], line, strict=True)) for line in shown[1:]}
     assert set(by_language) == set(TREEBANKS)
@@ -122,7 +123,7 @@ def test_cells_of_heads_say_their_f1_and_where_they_are_selected(text: str) -> N
 
 
 def test_labels_taken_for_others_are_those_of_the_table(results: Path, text: str) -> None:
-    row = build.score_rows([results / "scores/tiny/labelled/english/test.json"], {})[0]
+    row = score_rows([results / "scores/tiny/labelled/english/test.json"], {})[0]
     assert row.confusion is not None
     title = "english test: labels of labelled"
     chart = chart_of(text, f"{title}, labelled F1 {row.values['labelled_f1']:.2f}")
@@ -133,7 +134,7 @@ def test_labels_taken_for_others_are_those_of_the_table(results: Path, text: str
         for name, own in zip(names, row.confusion.counts, strict=True)
         for other, count in zip(names, own, strict=True)
     ]
-    (table,) = build.language([row])[-1:]
+    (table,) = language([row])[-1:]
     assert tables_of(text)[f"{title}, spans"] == [list(table.headings), *table.rows]
     assert "gold NP, predicted &lt;b&gt;NP: 1 of 7" in text and "<b>NP" not in text
 
@@ -156,7 +157,7 @@ def test_rare_and_missing_labels_are_named() -> None:
 
 
 def test_bars_have_the_tables_intervals(results: Path, text: str) -> None:
-    row = build.score_rows([results / "scores/tiny/upio/korean/test.json"], {})[0]
+    row = score_rows([results / "scores/tiny/upio/korean/test.json"], {})[0]
     low, high = row.intervals["corpus_f1"]
     said = f"upio: {row.values['corpus_f1']:.2f}, 95 % interval {low:.2f} to {high:.2f}"
     assert f"<title>{said}</title>" in text
@@ -240,7 +241,7 @@ def test_what_was_trained_is_told_apart_from_what_averages_heads() -> None:
 
     def said(**tuned_on: str) -> str:
         rows = [
-            build.ScoreRow("toy", "test", "tiny", name, {}, 5, 5, 0, 0, "constituency", "", on)
+            ScoreRow("tiny", name, {}, 5, 5, 0, "constituency", "toy", "test", selection=on)
             for name, on in tuned_on.items()
         ]
         return scores.sentences(run, rows)[1]

@@ -9,11 +9,14 @@ import pyarrow as pa
 import pytest
 
 from attree.base.schemas import SCORES_SCHEMA, write_table
-from attree.evaluation.resampling import SEED, SentenceCounts, differences, intervals
+from attree.evaluation import HEADINGS
+from attree.evaluation.metrics import Scored
+from attree.evaluation.resampling import Difference, every_difference, intervals
+from attree.evaluation.summary import read_scored
 from tests.refusals import refused
 
 
-def scores(path: Path, n: int = 60, better: float = 0.0) -> SentenceCounts:
+def scores(path: Path, n: int = 60, better: float = 0.0) -> Scored:
     """Write and read the scores of a made-up parser on ``n`` sentences, the first of one word."""
     rng = np.random.default_rng(1)
     words = np.concatenate([[1], np.random.default_rng(0).integers(3, 12, n - 1)])
@@ -31,34 +34,39 @@ def scores(path: Path, n: int = 60, better: float = 0.0) -> SentenceCounts:
         "sentence_f1": pa.array(f1, mask=words == 1),
     }
     write_table(path, pa.table(columns).cast(SCORES_SCHEMA), schema=SCORES_SCHEMA, metadata={})
-    return SentenceCounts.read(path)
+    return read_scored(path)
+
+
+def differences(*parsers: Scored) -> dict[str, Difference]:
+    pairs = every_difference(["the first", "the second"], parsers)
+    return {metric: found[0, 1] for metric, found in pairs.items()}
 
 
 def test_the_whole_is_the_f1_of_the_sums(tmp_path: Path) -> None:
     found = scores(tmp_path / "a.parquet")
-    shared, spans = found.parts[:, 2].sum(), found.parts[:, :2].sum()
-    assert found.f1()["corpus_f1"][0] == pytest.approx(200 * shared / spans)
-    trees = (found.parts[:, 0] > 0).sum()
+    each = found.each
+    shared, spans = each.matched.sum(), (each.gold + each.predicted).sum()
+    assert found.counts.corpus_f1 == pytest.approx(200 * shared / spans)
+    trees = (each.gold > 0).sum()
     no_root = 200 * (shared - trees) / (spans - 2 * trees)
-    assert found.f1()["corpus_f1_no_root"][0] == pytest.approx(no_root)
+    assert found.counts.corpus_f1_no_root == pytest.approx(no_root)
 
 
 def test_every_f1_is_the_ratio_of_its_parts(tmp_path: Path) -> None:
     found = scores(tmp_path / "a.parquet")
-    for metric, whole in found.f1().items():
-        up, down = found.ratio(metric).sum(axis=0)
-        assert 100 * up / down == pytest.approx(whole[0])
+    for metric in HEADINGS:
+        up, down = found.parts(metric).sum(axis=0)
+        assert 100 * up / down == pytest.approx(getattr(found.counts, metric))
 
 
 def test_resamples_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     found = scores(tmp_path / "a.parquet")
-    n = len(found.parts)
-    rng = np.random.default_rng(SEED)
+    n, each = len(found.sentence), found.each
+    rng = np.random.default_rng(0)
     values = []
     for counts in rng.multinomial(n, np.full(n, 1 / n), size=2000):
         rows = np.repeat(np.arange(n), counts)
-        drawn = found.parts[rows]
-        values.append(200 * drawn[:, 2].sum() / drawn[:, :2].sum())
+        values.append(200 * each.matched[rows].sum() / (each.gold + each.predicted)[rows].sum())
     low, high = np.quantile(values, [0.025, 0.975])
     assert intervals(found)["corpus_f1"] == pytest.approx((low, high))
 

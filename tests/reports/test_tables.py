@@ -15,7 +15,8 @@ from attree.base import tables as render
 from attree.base.files import write_json
 from attree.cli import tables as command
 from attree.parsers.reading import doubt, figures
-from attree.reports.tables import build
+from attree.reports.tables.languages import crosslingual, language
+from attree.reports.tables.summaries import BASELINES, ScoreRow, read_published, score_rows
 from tests.refusals import refused
 
 
@@ -34,7 +35,7 @@ def _summary(language: str, parser: str | None = "UPOA", f1: float = 40.0, **pro
     }
     one = {"language": language, "split": "test", "protocol": {**about, **protocol}}
     if parser is None:
-        return {**one, "baselines": {name: _figures(f1) for name in build.BASELINES}}
+        return {**one, "baselines": {name: _figures(f1) for name in BASELINES}}
     return {**one, "parser": parser, "encoder": "tiny", **_figures(f1)}
 
 
@@ -43,11 +44,11 @@ def _rows(folder: Path, *summaries: Any, published: Any = None) -> Any:
     paths = [folder / f"{name}.json" for name, _ in zip("abcdef", summaries, strict=False)]
     for path, summary in zip(paths, summaries, strict=True):
         write_json(path, summary)
-    return build.score_rows(paths, published or {})
+    return score_rows(paths, published or {})
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> list[build.ScoreRow]:
+def rows(tmp_path: Path) -> list[ScoreRow]:
     file = tmp_path / "article.csv"
     file.write_text(
         "table,row,language,metric,value,source\n"
@@ -58,11 +59,11 @@ def rows(tmp_path: Path) -> list[build.ScoreRow]:
         for language, f1 in (("german", 41.234), ("korean", 30.0))
         for parser in (None, "UPOA")
     ]
-    return _rows(tmp_path, *summaries, published=build.read_published(file, "cross-lingual"))
+    return _rows(tmp_path, *summaries, published=read_published(file, "cross-lingual"))
 
 
-def test_cells_are_the_summaries_figures(rows: list[build.ScoreRow]) -> None:
-    corpus, sentence = build.crosslingual(rows, "Title")
+def test_cells_are_the_summaries_figures(rows: list[ScoreRow]) -> None:
+    corpus, sentence = crosslingual(rows, "Title")
     german = dict(zip(corpus.headings, corpus.rows[0], strict=True))
     assert german["language"] == "german" and german["sentences"] == "9"
     assert german["UPOA"] == "41.23" and german["UPOA (article)"] == "41.59"
@@ -71,17 +72,17 @@ def test_cells_are_the_summaries_figures(rows: list[build.ScoreRow]) -> None:
     assert korean["UPOA (article)"] == "–"
     assert "UPOA (article)" not in sentence.headings
     assert sentence.rows[0][2] == "40.23"
-    assert list(corpus.headings)[4:] == list(build.BASELINES.values())
+    assert list(corpus.headings)[4:] == list(BASELINES.values())
 
 
-def test_markdown_csv_and_parquet_agree(rows: list[build.ScoreRow], tmp_path: Path) -> None:
-    tables = build.crosslingual(rows, "Title")
+def test_markdown_csv_and_parquet_agree(rows: list[ScoreRow], tmp_path: Path) -> None:
+    tables = crosslingual(rows, "Title")
     render.save(tmp_path / "t", [row.flat() for row in rows], tables, {})
     table = pq.read_table(tmp_path / "t.parquet").to_pylist()
     with (tmp_path / "t.csv").open() as handle:
         lines = list(csv.DictReader(handle))
     assert [float(line["corpus_f1"]) for line in lines] == [row["corpus_f1"] for row in table]
-    assert len(table) == 2 + 2 * len(build.BASELINES)
+    assert len(table) == 2 + 2 * len(BASELINES)
     assert "| german | 9 | 41.23 | 41.59 |" in (tmp_path / "t.md").read_text()
     assert render.saved_tables(tmp_path / "t.parquet")[0].rows[0][2] == "41.23"
 
@@ -97,7 +98,7 @@ def test_where_heads_are_known_phrases_are_compared_with_them(tmp_path: Path) ->
         _summary("german", "mine"),
     ]
     rows = _rows(tmp_path, *summaries)
-    precision, recall, *others = build.crosslingual(rows, "Title")
+    precision, recall, *others = crosslingual(rows, "Title")
     assert precision.rows == [
         ["ud-turkish", "9", "6", "81.10"],
         ["ud-basque", "9", "none", "81.10"],
@@ -120,9 +121,9 @@ def test_a_parser_says_which_languages_it_reads_badly() -> None:
 
 
 def test_a_language_table_shows_every_metric_and_the_labels_found(
-    rows: list[build.ScoreRow],
+    rows: list[ScoreRow],
 ) -> None:
-    figures, labels = build.language([row for row in rows if row.language == "german"])
+    figures, labels = language([row for row in rows if row.language == "german"])
     assert figures.rows[0] == ["UPOA", "tiny", "41.23", "38.23", "40.23"]
     assert labels.headings == ["parser", "NP (7)"]  # no gold VP: no column
     assert labels.rows[0] == ["UPOA", "20.62"]
@@ -134,7 +135,7 @@ def test_labels_and_tags_are_shown_where_a_parser_has_them(tmp_path: Path) -> No
     labelled = {"labelled_f1": 70.0, "tag_accuracy": 91.5, "label_confusion": confusion}
     summary = {**_summary("german", "crf"), **labelled}
     rows = _rows(tmp_path, summary, _summary("german"))
-    figures, _, labels = build.language(rows)
+    figures, _, labels = language(rows)
     assert figures.headings[-2:] == ["Labelled F1", "Tags"]
     assert [row[-2:] for row in figures.rows] == [["70.00", "91.50"], ["–", "–"]]
     assert labels.title == "german, test: labels of crf"
@@ -148,7 +149,7 @@ def test_labels_and_tags_are_shown_where_a_parser_has_them(tmp_path: Path) -> No
 
 def test_dependency_derived_brackets_never_share_a_table(tmp_path: Path) -> None:
     rows = _rows(tmp_path, _summary("german"), _summary("ud", derived="dependency"))
-    tables = build.crosslingual(rows, "T")
+    tables = crosslingual(rows, "T")
     shown = [[line[0] for line in table.rows] for table in tables]
     assert shown == [["german"], ["german"], ["ud"], ["ud"]]
     assert [table.title for table in tables[1:3]] == [
@@ -164,7 +165,7 @@ def test_a_treebank_that_was_not_read_whole_is_marked(tmp_path: Path) -> None:
     # of those skipped, some were left out by a default that the owner may not know of
     lost = {**whole, "failed": 18, "left_out": 2}
     rows = _rows(tmp_path, _summary("french", treebank=lost), _summary("german", treebank=whole))
-    for table in build.crosslingual(rows, "T"):
+    for table in crosslingual(rows, "T"):
         assert [line[0] for line in table.rows] == ["french *", "german"]
         assert "* french: 278 of 298 sentences read." in table.note
         assert "* german" not in table.note
@@ -174,14 +175,14 @@ def test_a_treebank_that_was_not_read_whole_is_marked(tmp_path: Path) -> None:
 def test_sentences_that_a_parser_was_trained_on_are_told(tmp_path: Path) -> None:
     seen = {"parses": {"settings": {"overlap": 7}}}
     rows = _rows(tmp_path, {**_summary("french"), "provenance": seen}, _summary("german"))
-    for table in build.crosslingual(rows, "T"):
+    for table in crosslingual(rows, "T"):
         assert "UPOA, french: it was trained on 7 of the 10 sentences." in table.note
         assert "german: it was trained" not in table.note
 
 
 def test_two_encoders_of_one_parser_get_a_column_each(tmp_path: Path) -> None:
     summaries = [{**_summary("german"), "encoder": encoder} for encoder in ("one", "two")]
-    table = build.crosslingual(_rows(tmp_path, *summaries), "T")[0]
+    table = crosslingual(_rows(tmp_path, *summaries), "T")[0]
     assert table.headings[2:] == ["UPOA one", "UPOA two"]
 
 
@@ -192,19 +193,17 @@ def test_a_summary_without_its_parts_is_one_line(tmp_path: Path) -> None:
         _rows(tmp_path, summary)
 
 
-def test_a_table_can_be_drawn(rows: list[build.ScoreRow], tmp_path: Path) -> None:
-    tables = build.crosslingual(rows, "Title")
+def test_a_table_can_be_drawn(rows: list[ScoreRow], tmp_path: Path) -> None:
+    tables = crosslingual(rows, "Title")
     render.save(tmp_path / "t", [row.flat() for row in rows], tables, {})
     command.show(tmp_path / "t.parquet", svg=tmp_path / "t.svg")
     assert "41.23" in (tmp_path / "t.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_a_table_fits_the_terminal_and_no_cell_is_cut(
-    rows: list[build.ScoreRow], width: int
-) -> None:
+def test_a_table_fits_the_terminal_and_no_cell_is_cut(rows: list[ScoreRow], width: int) -> None:
     console = Console(width=width, file=io.StringIO(), highlight=False)
-    tables = build.crosslingual(rows, "Across languages")
+    tables = crosslingual(rows, "Across languages")
     render.show(tables, console)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert max(map(len, printed.splitlines())) <= width

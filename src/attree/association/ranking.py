@@ -22,8 +22,7 @@ from attree.base.schemas import HEADS_SCHEMA, SENTENCES_SCHEMA, read_table, writ
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.evaluation import METRICS
-from attree.evaluation.counts import Counts
-from attree.evaluation.metrics import count_each, gold_spans
+from attree.evaluation.metrics import Counts, count_each, gold_spans
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw
 from attree.trees.trees import Trees
@@ -181,7 +180,7 @@ def rank_heads(
     rows = {
         "layer": [layer for layer, _ in ranking.heads],
         "head": [head for _, head in ranking.heads],
-        **{name: getattr(ranking.f1, name) for name in METRICS if METRICS[name].in_tables},
+        **{name: getattr(ranking.f1, name) for name in HEADS_SCHEMA.names if name in METRICS},
         AGREEMENT: ranking.agreement if by_agreement else nothing,
         "selected": [head in set(chosen) for head in ranking.heads],
     }

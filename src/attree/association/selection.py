@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attree.association.columns import AGREEMENT, parse_heads
 from attree.association.sources import within
 from attree.base.errors import AttreeError
-from attree.evaluation import METRICS
+from attree.evaluation import HEADINGS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attree.encoder.source import Head
 
 #: Criteria for ranking heads, the usual one first: an F1, or their agreement.
-RANKED_BY = (*(name for name, metric in METRICS.items() if metric.in_tables), AGREEMENT)
+RANKED_BY = (*HEADINGS, AGREEMENT)
 
 _FORM = "write all, best, best:K, above:F1, or list:LAYER.HEAD,LAYER.HEAD,…"
 

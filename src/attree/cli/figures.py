@@ -44,7 +44,7 @@ def labels(*, scores: Path, output: options.PictureOutput, title: options.Title 
         scores: The summary written by `attree score`.
     """
     from attree.base.reading import read_described
-    from attree.evaluation.counts import NOTHING, confusion_of
+    from attree.evaluation.labels import NOTHING, confusion_of
     from attree.reports.figures import check_format
 
     check_format(output)

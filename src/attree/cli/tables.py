@@ -35,20 +35,21 @@ def crosslingual(
     Args:
         published_table: Which of its tables.
     """
-    from attree.reports.tables import build
+    from attree.reports.tables.languages import crosslingual
+    from attree.reports.tables.summaries import read_published, score_rows
 
-    figures = build.read_published(published, published_table)
-    rows = build.score_rows(summaries, figures)
-    _save(output_prefix, [row.flat() for row in rows], build.crosslingual(rows, title))
+    rows = score_rows(summaries, read_published(published, published_table))
+    _save(output_prefix, [row.flat() for row in rows], crosslingual(rows, title))
 
 
 @app.command
 def language(summaries: Summaries, /, *, output_prefix: options.OutputPrefix) -> None:
     """One language's table: three F1 scores and label recall of every parser and baseline."""
-    from attree.reports.tables import build
+    from attree.reports.tables.languages import language
+    from attree.reports.tables.summaries import score_rows
 
-    rows = build.score_rows(summaries, {})
-    _save(output_prefix, [row.flat() for row in rows], build.language(rows))
+    rows = score_rows(summaries, {})
+    _save(output_prefix, [row.flat() for row in rows], language(rows))
 
 
 @app.command
@@ -64,10 +65,11 @@ def sizes(
     Args:
         treebanks: Sentence tables.
     """
-    from attree.reports.tables import build
+    from attree.reports.tables.languages import size_rows, sizes
+    from attree.reports.tables.summaries import read_published
 
-    records = build.size_rows(treebanks, build.read_published(published, "dataset-size"))
-    _save(output_prefix, records, build.sizes(records))
+    records = size_rows(treebanks, read_published(published, "dataset-size"))
+    _save(output_prefix, records, sizes(records))
 
 
 @app.command
@@ -104,7 +106,7 @@ def comparison(
         average: An average and its members: AVERAGE=SYSTEM,SYSTEM,…
         timed: Sentences that speed was measured on.
     """
-    from attree.reports.tables.comparison import compared, read_figures, record_of, systems
+    from attree.reports.tables.comparison import compared, read_figures, systems
     from attree.reports.tables.comparison import comparison as as_tables
 
     averages = dict(map(_average, average or ()))
@@ -114,7 +116,8 @@ def comparison(
     )
     ordered, pairs = compared(scored, lengths or ())
     _save(f"{output_prefix}.pairs", pairs, [])
-    _save(output_prefix, list(map(record_of, ordered)), as_tables(ordered, title, timed, averages))
+    tables = as_tables(ordered, title, timed, averages)
+    _save(output_prefix, [system.flat() for system in ordered], tables)
 
 
 def _average(text: str) -> tuple[str, list[str]]:
@@ -138,14 +141,15 @@ def compare(first: Path, second: Path, /) -> None:
     """
     from attree.base import tables as render
     from attree.evaluation import HEADINGS
-    from attree.evaluation.resampling import SentenceCounts, differences
-    from attree.evaluation.significance import RESAMPLES
+    from attree.evaluation.resampling import RESAMPLES, every_difference
+    from attree.evaluation.summary import read_scored
 
-    parsers = SentenceCounts.read(first), SentenceCounts.read(second)
-    f1s = [parser.f1() for parser in parsers]
+    parsers = read_scored(first), read_scored(second)
     lines = []
-    for metric, difference in differences(*parsers).items():
-        figures = [f"{float(f1[metric][0]):.2f}" for f1 in f1s] + [f"{difference.difference:.2f}"]
+    for metric, pairs in every_difference(("the first", "the second"), parsers).items():
+        difference = pairs[0, 1]
+        f1s = (getattr(scored.counts, metric) for scored in parsers)
+        figures = [f"{f1:.2f}" for f1 in (*f1s, difference.difference)]
         interval = f"{difference.low:.2f} to {difference.high:.2f}"
         lines.append([HEADINGS[metric], *figures, interval, f"{difference.p:.3f}"])
     headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
@@ -168,7 +172,7 @@ def show(
     from attree.base import tables as render
     from attree.base.files import check_new, write_text
     from attree.base.reading import read_json
-    from attree.reports.tables.build import summary_table
+    from attree.reports.tables.languages import summary_table
 
     check_new([svg], overwrite=overwrite)
     console = Console(highlight=False, record=svg is not None)

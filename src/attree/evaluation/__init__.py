@@ -7,59 +7,76 @@ this package imports nothing heavy.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
 class Metric(NamedTuple):
-    """A score in percent, whose formula is the property of its name in `evaluation.counts.Counts`.
+    """A score in percent: the ratio of two sums over sentences.
 
     Attributes:
         heading: what tables call it.
-        meaning: what it is, as a summary's protocol says it.
-        in_tables: whether tables of scores show it.
+        parts: counts (:class:`attree.evaluation.metrics.Counts`) → numerator and denominator.
+        kind: where tables show it: ``f1`` always, ``labels`` where a parser has labels or tags,
+            ``heads`` in place of F1 against dependency trees; nowhere if empty.
+        meaning: what a summary's protocol says of F1.
     """
 
     heading: str
-    meaning: str
-    in_tables: bool = True
+    parts: Callable[[Any], tuple[Any, Any]]
+    kind: str = ""
+    meaning: str = ""
 
 
-#: score → what people read, in the order of tables
+#: score → what people read and its formula, in the order of tables
 METRICS = {
-    "corpus_f1": Metric("Corpus F1", "micro, the whole sentence a span of every tree"),
-    "corpus_f1_no_root": Metric("Corpus F1, no root", "the same without it"),
-    "sentence_f1": Metric("Sentence F1", "mean over sentences, without it"),
-    "precision": Metric("Precision", "share of predicted spans that are gold", in_tables=False),
-    "recall": Metric("Recall", "share of gold spans that are predicted", in_tables=False),
+    "corpus_f1": Metric(
+        "Corpus F1",
+        lambda n: (2 * n.matched, n.gold + n.predicted),
+        "f1",
+        "micro, the whole sentence a span of every tree",
+    ),
+    "corpus_f1_no_root": Metric(
+        "Corpus F1, no root",
+        lambda n: (2 * (n.matched - n.scored), n.gold + n.predicted - 2 * n.scored),
+        "f1",
+        "the same without it",
+    ),
+    "sentence_f1": Metric(
+        "Sentence F1",
+        lambda n: (n.sentence_f1_sum, n.sentence_f1_count),
+        "f1",
+        "mean over sentences, without it",
+    ),
+    # shares of spans: of the predicted ones that are gold, of the gold ones that are predicted
+    "precision": Metric("Precision", lambda n: (n.matched, n.predicted)),
+    "recall": Metric("Recall", lambda n: (n.matched, n.gold)),
+    # micro, labelled brackets by EVALB's rules
     "labelled_f1": Metric(
-        "Labelled F1", "micro, labelled brackets by EVALB's rules", in_tables=False
+        "Labelled F1",
+        lambda n: (2 * n.labelled_matched, n.labelled_gold + n.labelled_predicted),
+        "labels",
     ),
+    # share of trees with all labelled brackets right
     "labelled_exact_match": Metric(
-        "Exact match", "share of trees with all labelled brackets right", in_tables=False
+        "Exact match", lambda n: (n.labelled_exact, n.labelled_trees), "labels"
     ),
-    "tag_accuracy": Metric("Tags", "share of words with the gold tag", in_tables=False),
-    "headed_precision": Metric(
-        "Headed precision",
-        "share of phrases with exactly one word whose head lies outside",
-        in_tables=False,
-    ),
-    "subtree_recall": Metric(
-        "Recall of subtrees",
-        "share of projective subtrees of dependency trees that are phrases",
-        in_tables=False,
-    ),
+    # share of words with the gold tag
+    "tag_accuracy": Metric("Tags", lambda n: (n.tagged_right, n.tagged_words), "labels"),
+    # share of phrases with exactly one word whose head lies outside
+    "headed_precision": Metric("Headed precision", lambda n: (n.headed, n.phrases), "heads"),
+    # share of projective subtrees of dependency trees that are phrases
+    "subtree_recall": Metric("Recall of subtrees", lambda n: (n.found, n.subtrees), "heads"),
 }
 
-#: The scores that tables show, in order, with their headings.
-HEADINGS = {name: metric.heading for name, metric in METRICS.items() if metric.in_tables}
 
-#: Those of labels and tags, shown where a parser has some.
-LABELLED = {
-    name: METRICS[name].heading for name in ("labelled_f1", "labelled_exact_match", "tag_accuracy")
-}
+def _headings(kind: str) -> dict[str, str]:
+    return {name: metric.heading for name, metric in METRICS.items() if metric.kind == kind}
 
-#: Those against dependency trees, in place of F1.
-HEADED = {name: METRICS[name].heading for name in ("headed_precision", "subtree_recall")}
+
+#: The scores that tables always show, in order, with their headings; those of labels and tags; and
+#: those against dependency trees.
+HEADINGS, LABELLED, HEADED = map(_headings, ("f1", "labels", "heads"))
 
 #: Labels whose recall is reported unless others are asked for.
 DEFAULT_LABELS = ("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")

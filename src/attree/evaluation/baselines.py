@@ -12,8 +12,7 @@ from attree.base.provenance import provenance
 from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation import METRICS
-from attree.evaluation.counts import Counts
-from attree.evaluation.metrics import score, upper_bound
+from attree.evaluation.metrics import Counts, score, upper_bound
 from attree.evaluation.summary import percentages, protocol, read_gold
 from attree.trees.parses import Parses
 
@@ -40,7 +39,7 @@ def write_baselines(
     """
     gold, metadata = read_gold(sentences)
     how: dict[str, Any] = {"profile": profile, "labels": list(labels), "max_words": max_words}
-    ceiling = upper_bound(gold, **how)
+    ceiling = upper_bound(gold, **how).counts
     scores = {}
     for name in FIXED:
         random = name.startswith("random_")
@@ -64,22 +63,16 @@ def write_baselines(
 
 def _summarise(runs: Sequence[Counts]) -> dict[str, Any]:
     """Return means, standard deviations and maxima of the scores of several seeds."""
-    runs_scores = [percentages(counts) for counts in runs]
-    columns = {metric: [scores[metric] for scores in runs_scores] for metric in METRICS}
-    scored = {metric: values for metric, values in columns.items() if None not in values}
-    recalls = {}
+    summary: dict[str, Any] = {**dict.fromkeys(METRICS), "seeds": len(runs), "std": {}, "max": {}}
+    for metric in METRICS:
+        values = [getattr(counts, metric) for counts in runs]
+        if None not in values:
+            summary[metric], summary["max"][metric] = statistics.fmean(values), max(values)
+            summary["std"][metric] = statistics.stdev(values) if len(values) > 1 else 0.0
+    summary["label_recall"] = {}
     for name, label in runs[0].labels.items():
-        values = [scores["label_recall"][name]["recall"] for scores in runs_scores]
-        recall = statistics.fmean(values) if label.count else None
-        recalls[name] = {"recall": recall, "count": label.count}
-    return {
-        **dict.fromkeys(METRICS),
-        **{metric: statistics.fmean(values) for metric, values in scored.items()},
-        "label_recall": recalls,
-        "seeds": len(runs),
-        "std": {
-            metric: statistics.stdev(values) if len(values) > 1 else 0.0
-            for metric, values in scored.items()
-        },
-        "max": {metric: max(values) for metric, values in scored.items()},
-    }
+        each = (counts.labels[name].recall for counts in runs)
+        recalls = [recall for recall in each if recall is not None]
+        recall = statistics.fmean(recalls) if recalls else None
+        summary["label_recall"][name] = {"recall": recall, "count": label.count}
+    return summary

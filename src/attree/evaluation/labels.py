@@ -6,16 +6,109 @@ The loops are in the file that calls them because compiled code is cached by fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.compiled import kernel
-from attree.evaluation.counts import Confusion, LabelCount
+from attree.base.errors import AttreeError
+from attree.base.reading import described
 from attree.evaluation.parameters import COLLINS, cut
 from attree.evaluation.spans import DistinctSpans
 from attree.trees.trees import Trees
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCount:
+    """Gold spans of one label, and how many of them the prediction has."""
+
+    count: int = 0
+    recalled: int = 0
+
+    def __add__(self, other: LabelCount) -> LabelCount:
+        """Add the counts."""
+        return LabelCount(self.count + other.count, self.recalled + other.recalled)
+
+    @property
+    def recall(self) -> float | None:
+        """Recall in percent; None if there is no gold span with the label."""
+        return 100.0 * self.recalled / self.count if self.count else None
+
+
+#: Headings of spans that the other tree lacks, of rare labels, and of phrases without a label.
+NO_SPAN, OTHERS, UNNAMED = "no span", "others", "no label"
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Labels of spans in gold and predicted trees.
+
+    Attributes:
+        labels: the labels, the most frequent in gold trees first.
+        counts: int64 (labels + 1, labels + 1), gold by predicted; the last row counts predicted
+            spans that gold lacks, the last column gold spans that the prediction lacks.
+    """
+
+    labels: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+    def describe(self) -> dict[str, Any]:
+        """Return JSON values that :func:`confusion_of` reads."""
+        return {"labels": list(self.labels), "counts": self.counts.tolist()}
+
+    @property
+    def headings(self) -> list[str]:
+        """The names of rows and columns."""
+        return [*(label or UNNAMED for label in self.labels), NO_SPAN]
+
+    @property
+    def foreign(self) -> list[str]:
+        """The predicted labels that no gold tree has, by name."""
+        of_gold = self.counts[:-1].sum(1).tolist()
+        return sorted(self.headings[i] for i, count in enumerate(of_gold) if not count)
+
+    def most_frequent(self, count: int) -> Confusion:
+        """Return the confusion of the most frequent ``count`` labels, the rest merged."""
+        if len(self.labels) <= count + 1:
+            return self
+        target = np.minimum(np.arange(len(self.labels) + 1), count)
+        target[-1] = count + 1
+        counts = np.zeros((count + 2, count + 2), np.int64)
+        np.add.at(counts, (target[:, None], target[None, :]), self.counts)
+        return Confusion((*self.labels[:count], OTHERS), counts)
+
+
+#: The confusion of trees that share no label.
+NOTHING = Confusion((), np.zeros((1, 1), np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    labels: list[str]
+    counts: list[list[int]]
+
+
+def confusion_of(summary: Mapping[str, Any], path: Path | None) -> Confusion | None:
+    """Read the confusion of labels of a summary of scores, if it has one.
+
+    Raises:
+        AttreeError: the confusion has another form.
+    """
+    name, fix = "confusion of labels", "run `attree score` again"
+    form: Any = _Described | None
+    confusion = described(summary.get("label_confusion"), form, file=path, what=name, fix=fix)
+    if confusion is None:
+        return None
+    side = len(confusion.labels) + 1
+    if [len(row) for row in confusion.counts] != [side] * side:
+        problem = f"this {name} is not a square table of its labels"
+        raise AttreeError("not-square", problem, file=path, fix=fix)
+    return Confusion(tuple(confusion.labels), np.array(confusion.counts, np.int64))
+
 
 #: Starts, ends and labels of all spans, by tree and in pre-order, and the offsets of the trees.
 #: Spans with a label below 0 do not count.

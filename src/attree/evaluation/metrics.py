@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
-from attree.evaluation import DEFAULT_LABELS, PROFILES
-from attree.evaluation.counts import Confusion, Counts
+from attree.evaluation import DEFAULT_LABELS, METRICS, PROFILES
 from attree.evaluation.dependencies import PUNCTUATION, phrases_and_subtrees
-from attree.evaluation.labels import label_confusion, label_recall
+from attree.evaluation.labels import Confusion, LabelCount, label_confusion, label_recall
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
 from attree.trees import FALLBACK, SKIPPED
 from attree.trees.tree import NO_LABEL
@@ -27,33 +26,120 @@ _PRPN_EPSILON = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts that scores are computed from; ``a + b`` adds the counts of two sets of sentences.
+
+    A count is a number, or an array with an entry per parser or per sentence. So is a score, which
+    is an attribute named as in :data:`attree.evaluation.METRICS`, in percent: None, or NaN in an
+    array, where nothing was scored.
+
+    Attributes:
+        sentences: sentences that pass the length filter.
+        scored: sentences of two or more words with a tree; corpus F1 is computed from them.
+        one_word: sentences of one word.
+        skipped: sentences that the parser gave no tree.
+        fallback: sentences scored with a right-branching tree instead of the parser's.
+        gold, predicted, matched: distinct spans, the whole sentence always among them.
+        sentence_f1_sum, sentence_f1_count: sum of the sentences' F1 (0 to 1), and their number.
+        labelled_gold, labelled_predicted, labelled_matched: labelled brackets by EVALB's rules; 0
+            where the predicted trees have no labels.
+        labelled_trees, labelled_exact: trees with labels, and those with all brackets right.
+        tagged_words, tagged_right: words with tags in trees of two or more words, and those with
+            the gold tag; 0 where the two sides share no tag.
+        headed, phrases, found, subtrees: counts of
+            :func:`attree.evaluation.dependencies.phrases_and_subtrees`; 0 where heads of words are
+            not known.
+        labels: gold and recalled spans by label, of all sentences.
+    """
+
+    sentences: Any = 0
+    scored: Any = 0
+    one_word: Any = 0
+    skipped: Any = 0
+    fallback: Any = 0
+    gold: Any = 0
+    predicted: Any = 0
+    matched: Any = 0
+    sentence_f1_sum: Any = 0.0
+    sentence_f1_count: Any = 0
+    labelled_gold: Any = 0
+    labelled_predicted: Any = 0
+    labelled_matched: Any = 0
+    labelled_trees: Any = 0
+    labelled_exact: Any = 0
+    tagged_words: Any = 0
+    tagged_right: Any = 0
+    headed: Any = 0
+    phrases: Any = 0
+    found: Any = 0
+    subtrees: Any = 0
+    labels: dict[str, LabelCount] = field(default_factory=dict)
+
+    def by_name(self) -> dict[str, Any]:
+        """Return the counts by name, without those by label."""
+        return {count.name: getattr(self, count.name) for count in fields(self)[:-1]}
+
+    def __add__(self, other: Counts) -> Counts:
+        """Add every count."""
+        more = other.by_name()
+        labels = dict(self.labels)
+        for name, count in other.labels.items():
+            labels[name] = labels.get(name, LabelCount()) + count
+        return Counts(**{n: count + more[n] for n, count in self.by_name().items()}, labels=labels)
+
+    def __getattr__(self, metric: str) -> Any:
+        """Compute a score in percent."""
+        if metric not in METRICS:
+            raise AttributeError(metric)
+        part, whole = METRICS[metric].parts(self)
+        if isinstance(whole, np.ndarray):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return 100.0 * part / whole
+        return 100.0 * part / whole if whole else None
+
+    def sum(self) -> Counts:
+        """Add up the sentences, the first axis of the counts."""
+        sums = {name: np.sum(count, axis=0) for name, count in self.by_name().items()}
+        return Counts(**{n: x if x.ndim else x.item() for n, x in sums.items()}, labels=self.labels)
+
+
+@dataclass(frozen=True, slots=True)
 class Scored:
-    """The scores of each sentence, and their counts.
+    """The scores of a parser's trees of some sentences.
 
     Attributes:
         sentence, n_words, status: as in the parses.
-        gold, predicted, matched: int64, distinct spans with the whole sentence; 0 where not scored.
-        sentence_f1: float64, of 1; NaN where the sentence does not count.
-        counts: the sums.
+        each: counts of each sentence; 0 where it is not scored.
         confusion: gold and predicted labels of equal spans; None where no label is shared.
-        labelled: int64 (sentences, 3), labelled brackets in both, in gold, in predicted, 0 where
-            not scored; None where there is no confusion.
-        headed: int64 (sentences, 4), counts of
-            :func:`attree.evaluation.dependencies.phrases_and_subtrees`, 0 where not scored; None
-            where heads of words are not known.
     """
 
     sentence: NDArray[np.int32]
     n_words: NDArray[np.int64]
     status: NDArray[np.str_]
-    gold: NDArray[np.int64]
-    predicted: NDArray[np.int64]
-    matched: NDArray[np.int64]
-    sentence_f1: NDArray[np.float64]
-    counts: Counts
-    confusion: Confusion | None
-    labelled: NDArray[np.int64] | None = None
-    headed: NDArray[np.int64] | None = None
+    each: Counts
+    confusion: Confusion | None = None
+
+    @property
+    def sentence_f1(self) -> NDArray[np.float64]:
+        """F1 of each sentence (0 to 1), NaN where it does not count."""
+        return np.where(self.each.sentence_f1_count, self.each.sentence_f1_sum, np.nan)
+
+    @property
+    def counts(self) -> Counts:
+        """The sums over the sentences."""
+        f1 = self.each.sentence_f1_sum[self.each.sentence_f1_count]
+        return replace(self.each.sum(), sentence_f1_sum=float(f1.sum()))
+
+    def take(self, chosen: NDArray[np.bool_]) -> Scored:
+        """Return the scores of the chosen sentences."""
+        each = {n: x[chosen] if np.ndim(x) else x for n, x in self.each.by_name().items()}
+        facts = (self.sentence, self.n_words, self.status)
+        return Scored(*(fact[chosen] for fact in facts), Counts(**each))
+
+    def parts(self, metric: str) -> NDArray[np.float64]:
+        """Return (sentences, 2): the numerators and denominators that add up to a metric."""
+        up_and_down = np.broadcast_arrays(*METRICS[metric].parts(self.each), self.sentence)[:2]
+        return np.stack(up_and_down).astype(np.float64).T
 
 
 def sentence_f1(
@@ -103,15 +189,24 @@ def count_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Co
     predicted_counts = predicted_spans.counts.reshape(shape)
     gold_counts = np.repeat(gold.counts, trees_each).reshape(shape)
     f1 = sentence_f1(gold_counts, predicted_counts, shared)
-    counted = ~np.isnan(f1)
+    return f1_counts(gold_counts, predicted_counts, shared, f1).sum()
+
+
+def f1_counts(
+    gold: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+    shared: NDArray[np.int64],
+    f1: NDArray[np.float64],
+) -> Counts:
+    """Return the counts of unlabelled F1 of each sentence, of which ``f1`` has F1 or NaN."""
     return Counts(
-        sentences=np.full(trees_each, gold.n_words.size),
-        scored=counted.sum(axis=0),
-        gold=gold_counts.sum(axis=0),
-        predicted=predicted_counts.sum(axis=0),
-        matched=shared.sum(axis=0),
-        sentence_f1_sum=np.where(counted, f1, 0.0).sum(axis=0),
-        sentence_f1_count=counted.sum(axis=0),
+        sentences=np.ones_like(gold),
+        scored=gold > 0,
+        gold=gold,
+        predicted=predicted,
+        matched=shared,
+        sentence_f1_sum=np.nan_to_num(f1),
+        sentence_f1_count=~np.isnan(f1),
     )
 
 
@@ -143,96 +238,86 @@ def score(
         gold, parses = gold.take(rows), parses.take(rows)
     predicted = distinct_spans(parses.trees, sentences=parses.sentence, what="the parse")
     if gold.trees.heads is not None:
-        return _score_headed(gold, parses)
+        return _scored(parses, _no_f1(gold), _headed(gold, parses))
     in_gold = gold_spans(gold)
     has_tree = (parses.status != SKIPPED) & (parses.n_words > 1)
-    gold_count, predicted_count, shared = (
+    spans = [
         np.where(has_tree, count, 0)
         for count in (in_gold.counts, predicted.counts, matched(in_gold, predicted))
-    )
-    f1 = sentence_f1(gold_count, predicted_count, shared, profile=profile)
+    ]
+    f1 = sentence_f1(*spans, profile=profile)
     f1[parses.status == SKIPPED] = np.nan
     recalls = label_recall(gold.trees, predicted, has_tree, labels)
-    labelled, confusion, brackets = _labelled(gold, parses)
-    counts = _sum_counts(parses, gold_count, predicted_count, shared, f1)
-    return Scored(
-        parses.sentence,
-        parses.n_words,
-        parses.status,
-        gold_count,
-        predicted_count,
-        shared,
-        f1,
-        replace(counts, labels=recalls, **labelled, **_tagged(gold, parses)),
-        confusion,
-        brackets,
-    )
+    labelled, confusion = _labelled(gold, parses)
+    more = {"labels": recalls, **labelled, **_tagged(gold, parses)}
+    return _scored(parses, f1_counts(*spans, f1), more, confusion)
 
 
-def _score_headed(gold: Parses, parses: Parses) -> Scored:
-    """Score parses against dependency trees."""
-    none, heads = np.zeros(len(gold), np.int64), gold.trees.heads
+def _scored(
+    parses: Parses, f1: Counts, more: Mapping[str, Any], confusion: Confusion | None = None
+) -> Scored:
+    """Put the counts of F1 of each sentence and further ones together."""
+    status = parses.status
+    outcomes = {
+        "one_word": parses.n_words == 1,
+        "skipped": status == SKIPPED,
+        "fallback": (f1.gold > 0) & (status == FALLBACK),
+    }
+    each = replace(f1, **outcomes, **more)
+    return Scored(parses.sentence, parses.n_words, status, each, confusion)
+
+
+def _no_f1(gold: Parses) -> Counts:
+    none = np.zeros(len(gold), np.int64)
+    return f1_counts(none, none, none, np.full(len(gold), np.nan))
+
+
+def _headed(gold: Parses, parses: Parses) -> dict[str, NDArray[np.int64]]:
+    """Count phrases and subtrees of parses against dependency trees."""
+    heads = gold.trees.heads
     assert heads is not None
     tags = np.array(gold.trees.tag_of_each() or [""] * heads.size)
     rows = phrases_and_subtrees(parses.trees, heads, tags == PUNCTUATION)
     unknown = np.bincount(np.repeat(np.arange(len(gold)), gold.n_words), heads < -1, len(gold)) > 0
     rows[(parses.status == SKIPPED) | unknown] = 0
-    f1 = np.full(len(gold), np.nan)
-    names = ("headed", "phrases", "found", "subtrees")
-    scored = int((rows[:, 1:].sum(axis=1) > 0).sum())
-    counts = replace(
-        _sum_counts(parses, none, none, none, f1),
-        scored=scored,
-        **dict(zip(names, rows.sum(axis=0).tolist(), strict=True)),
-    )
-    return Scored(
-        *(parses.sentence, parses.n_words, parses.status, none, none, none, f1, counts, None),
-        headed=rows,
-    )
+    counts = dict(zip(("headed", "phrases", "found", "subtrees"), rows.T, strict=True))
+    return {**counts, "scored": rows[:, 1:].any(axis=1)}
 
 
-def _labelled(
-    gold: Parses, parses: Parses
-) -> tuple[dict[str, int], Confusion | None, NDArray[np.int64] | None]:
+def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, Any], Confusion | None]:
     """Count labelled brackets; return no counts where the two sides share no label."""
     trees = gold.trees, parses.trees
-    if not _shared(*((side.labels, side.label_names) for side in trees)):
-        return {}, None, None
-    parsed = np.flatnonzero(parses.status != SKIPPED)
-    if parsed.size < len(gold.trees):
-        trees = gold.trees.take(parsed), parses.trees.take(parsed)
-    confusion, rows = label_confusion(*trees)
-    matched, in_gold, predicted = rows.sum(axis=0).tolist()
-    exact = (rows == rows[:, :1]).all(axis=1)
-    counts = {
+    if not _shared(*(side.label_of_each() for side in trees)):
+        return {}, None
+    parsed = parses.status != SKIPPED
+    confusion, rows = label_confusion(*(side.take(np.flatnonzero(parsed)) for side in trees))
+    counts = np.zeros((len(parses), 3), np.int64)
+    counts[parsed] = rows
+    in_both, in_gold, predicted = counts.T
+    return {
         "labelled_gold": in_gold,
         "labelled_predicted": predicted,
-        "labelled_matched": matched,
-        "labelled_trees": int(parsed.size),
-        "labelled_exact": int(exact.sum()),
-    }
-    tree_counts = np.zeros((len(parses), 3), np.int64)
-    tree_counts[parsed] = rows
-    return counts, confusion, tree_counts
+        "labelled_matched": in_both,
+        "labelled_trees": parsed,
+        "labelled_exact": parsed & (counts == counts[:, :1]).all(axis=1),
+    }, confusion
 
 
-def _tagged(gold: Parses, parses: Parses) -> dict[str, int]:
+def _tagged(gold: Parses, parses: Parses) -> dict[str, NDArray[np.int64]]:
     """Count words and right tags; return no counts where the two sides share no tag."""
-    trees = gold.trees, parses.trees
-    if not _shared(*((side.tags, side.tag_names) for side in trees)):
+    sides = gold.trees.tag_of_each(), parses.trees.tag_of_each()
+    if not _shared(*sides):
         return {}
-    parsed = np.repeat((parses.status != SKIPPED) & (parses.n_words > 1), parses.n_words)
-    gold_tags, tags = (np.array(side.tag_of_each())[parsed] for side in trees)
-    return {"tagged_words": gold_tags.size, "tagged_right": int((gold_tags == tags).sum())}
+    words = np.where((parses.status != SKIPPED) & (parses.n_words > 1), parses.n_words, 0)
+    right = np.equal(*map(np.array, sides))
+    sentence = np.repeat(np.arange(len(parses)), parses.n_words)
+    counts = np.bincount(sentence[right], minlength=len(parses))
+    return {"tagged_words": words, "tagged_right": np.where(words, counts, 0)}
 
 
-def _shared(*sides: tuple[NDArray[np.int32] | None, tuple[str, ...]]) -> set[str]:
+def _shared(*sides: list[str] | None) -> set[str]:
     """Return the names that all sides use, except dummies."""
-    used_names = []
-    for codes, names in sides:
-        used_codes = () if codes is None else np.flatnonzero(np.bincount(codes))
-        used_names.append({names[code] for code in used_codes} - {NO_LABEL})
-    return set.intersection(*used_names)
+    return set.intersection(*({*(names or ())} - {NO_LABEL} for names in sides))
 
 
 def upper_bound(
@@ -241,8 +326,8 @@ def upper_bound(
     profile: str = "default",
     labels: Iterable[str] = DEFAULT_LABELS,
     max_words: int | None = None,
-) -> Counts:
-    """Return the counts of binary trees with every gold span, the best that binary trees can do.
+) -> Scored:
+    """Return the scores of binary trees with every gold span, the best that binary trees can do.
 
     Raises:
         AttreeError: the spans of a gold tree cross, so that no tree has them all.
@@ -250,7 +335,7 @@ def upper_bound(
     if max_words is not None:
         gold = gold.take(np.flatnonzero(gold.n_words <= max_words))
     if gold.trees.heads is not None:
-        return Counts(sentences=len(gold))
+        return _scored(gold, _no_f1(gold), {})
     spans = gold_spans(gold)
     if (crossing := first_crossing(spans)) >= 0:
         raise AttreeError(
@@ -258,32 +343,10 @@ def upper_bound(
             f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross",
             fix="read the treebank with a format that makes its trees continuous",
         )
-    binary = np.maximum(gold.n_words - 1, 0)
-    f1 = sentence_f1(spans.counts, binary, spans.counts, profile=profile)
-    counts = _sum_counts(gold, spans.counts, binary, spans.counts, f1)
-    return replace(counts, labels=label_recall(gold.trees, spans, gold.n_words > 1, labels))
-
-
-def _sum_counts(
-    parses: Parses,
-    gold: NDArray[np.int64],
-    predicted: NDArray[np.int64],
-    shared: NDArray[np.int64],
-    sentence_f1: NDArray[np.float64],
-) -> Counts:
-    counted = ~np.isnan(sentence_f1)
-    return Counts(
-        sentences=parses.n_words.size,
-        scored=int((gold > 0).sum()),
-        one_word=int((parses.n_words == 1).sum()),
-        skipped=int((parses.status == SKIPPED).sum()),
-        fallback=int(((gold > 0) & (parses.status == FALLBACK)).sum()),
-        gold=int(gold.sum()),
-        predicted=int(predicted.sum()),
-        matched=int(shared.sum()),
-        sentence_f1_sum=float(sentence_f1[counted].sum()),
-        sentence_f1_count=int(counted.sum()),
-    )
+    counts = spans.counts, np.maximum(gold.n_words - 1, 0), spans.counts
+    f1 = sentence_f1(*counts, profile=profile)
+    recalls = label_recall(gold.trees, spans, gold.n_words > 1, labels)
+    return _scored(gold, f1_counts(*counts, f1), {"labels": recalls})
 
 
 def check_same_sentences(gold: Parses, parses: Parses) -> None:

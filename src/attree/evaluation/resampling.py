@@ -1,112 +1,62 @@
-"""Intervals of F1 and differences between parsers, by bootstrap over the sentences of a table."""
+"""Whether scores and their differences could be chance: bootstrap over sentences (Efron 1979).
+
+Sentences are drawn with replacement, the same for both parsers. The difference on each draw is
+compared with the observed difference (Berg-Kirkpatrick, Burkett and Klein 2012).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import SCORES_SCHEMA, read_table
 from attree.evaluation import HEADINGS
-from attree.evaluation.counts import Counts
-from attree.evaluation.significance import (
-    RESAMPLES,
-    Difference,
-    corpus_f1_parts,
-    paired_bootstraps,
-)
+from attree.evaluation.metrics import Scored
 
-#: The seed of the draws.
-SEED = 0
-_AT_ONCE = 4_000_000
-_MIDDLE = [(1 - 0.95) / 2, (1 + 0.95) / 2]
-
-#: The counts of :class:`attree.evaluation.counts.Counts` that sentences add up to.
-PARTS = ("gold", "predicted", "matched", "scored", "sentence_f1_sum", "sentence_f1_count")
+#: Number of resamples of the sentences.
+RESAMPLES = 2000
+#: Sentences drawn at a time; they take a few MB.
+_DRAWN_AT_A_TIME = 500_000
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceCounts:
-    """The counts of a parser's F1, sentence by sentence.
+class Difference(NamedTuple):
+    """A difference between two parsers, in percentage points.
 
     Attributes:
-        sentence: int32 (sentences,), numbers of the sentences.
-        n_words: int32 (sentences,), words.
-        parts: float64 (sentences, 6), the counts of :data:`PARTS`.
+        difference: the first one's score minus the other's.
+        p: two-sided p value: the share of resamples whose difference is at least as far from the
+            observed one as that is from 0; both counts are raised by one, so that p is never 0.
+        low, high: the middle 95 % of the resampled differences.
     """
 
-    sentence: NDArray[np.int32]
-    n_words: NDArray[np.int32]
-    parts: NDArray[np.float64]
-
-    @classmethod
-    def read(cls, path: Path) -> SentenceCounts:
-        """Read a table that ``attree score`` wrote."""
-        table, _ = read_table(path, schema=SCORES_SCHEMA)
-        columns = {name: table[name].to_numpy() for name in table.schema.names}
-        return cls.of(columns, columns["sentence_f1"].astype(np.float64) / 100)
-
-    @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]], f1: NDArray[np.float64]) -> SentenceCounts:
-        """Take columns of a table of scores, and each sentence's F1 (0 to 1, or NaN)."""
-        parts = [columns[name] for name in ("gold", "predicted", "matched")]
-        parts += [columns["gold"] > 0, np.nan_to_num(f1), ~np.isnan(f1)]
-        order = np.argsort(columns["sentence"], kind="stable")
-        sentence, n_words = columns["sentence"][order], columns["n_words"][order]
-        return cls(sentence, n_words, np.stack(parts, axis=1).astype(float)[order])
-
-    def f1(self, weights: NDArray[Any] | None = None) -> dict[str, NDArray[np.float64]]:
-        """Return metric → F1 in percent, (resamples,).
-
-        Args:
-            weights: (resamples, sentences), how often each sentence is drawn; once if None.
-        """
-        if weights is None:
-            weights = np.ones((1, len(self.parts)))
-        counts = Counts(**dict(zip(PARTS, (weights @ self.parts).T, strict=True)))
-        return {metric: getattr(counts, metric) for metric in HEADINGS}
-
-    def corpus_f1(self, chosen: NDArray[np.bool_]) -> float | None:
-        """Return corpus F1 of the chosen sentences in percent; None if none of them is scored."""
-        f1 = self.f1(chosen[None])["corpus_f1"][0]
-        return None if np.isnan(f1) else float(f1)
-
-    def ratio(self, metric: str) -> NDArray[np.float64]:
-        """Return (sentences, 2): the numerators and denominators that add up to a metric."""
-        if metric == "sentence_f1":
-            return self.parts[:, [PARTS.index("sentence_f1_sum"), PARTS.index("sentence_f1_count")]]
-        counts = self.parts[:, [PARTS.index(name) for name in ("matched", "gold", "predicted")]]
-        return corpus_f1_parts(counts, root={"corpus_f1": True, "corpus_f1_no_root": False}[metric])
+    difference: float
+    p: float
+    low: float
+    high: float
 
 
-def intervals(scores: SentenceCounts) -> dict[str, tuple[float, float]]:
-    """Return metric → 95 % interval of F1 in percent, by bootstrap over sentences."""
-    n, rng = len(scores.parts), np.random.default_rng(SEED)
-    chunk = max(1, _AT_ONCE // max(n, 1))
-    drawn = [
-        scores.f1(rng.multinomial(n, np.full(n, 1 / max(n, 1)), size=min(chunk, RESAMPLES - first)))
-        for first in range(0, RESAMPLES, chunk)
-    ]
-    limits = {}
-    for metric in HEADINGS:
-        low, high = np.nanquantile(np.concatenate([f1[metric] for f1 in drawn]), _MIDDLE)
-        limits[metric] = float(low), float(high)
-    return limits
-
-
-def differences(first: SentenceCounts, second: SentenceCounts) -> dict[str, Difference]:
-    """Compare two parsers by paired bootstrap; return metric → difference."""
-    pairs = every_difference(("the first", "the second"), (first, second))
-    return {metric: pair_differences[0, 1] for metric, pair_differences in pairs.items()}
+def intervals(scores: Scored) -> dict[str, tuple[float, float]]:
+    """Return metric → 95 % interval in percent of the scores that tables always show."""
+    n, rng = len(scores.sentence), np.random.default_rng(0)
+    parts = np.concatenate([scores.parts(metric) for metric in HEADINGS], axis=1)
+    step = max(1, _DRAWN_AT_A_TIME // max(n, 1))
+    sizes = (min(step, RESAMPLES - first) for first in range(0, RESAMPLES, step))
+    even = np.full(n, 1 / max(n, 1))
+    sums = np.concatenate([rng.multinomial(n, even, size=size) @ parts for size in sizes])
+    middle = (1 - 0.95) / 2, (1 + 0.95) / 2
+    with np.errstate(invalid="ignore"):
+        limits = np.nanquantile(100.0 * sums[:, ::2] / sums[:, 1::2], middle, axis=0)
+    return {
+        metric: (low, high) for metric, (low, high) in zip(HEADINGS, limits.T.tolist(), strict=True)
+    }
 
 
 def every_difference(
-    names: Sequence[str], parsers: Sequence[SentenceCounts]
+    names: Sequence[str], parsers: Sequence[Scored]
 ) -> dict[str, dict[tuple[int, int], Difference]]:
     """Compare every two parsers by paired bootstrap; return metric → positions → difference.
 
@@ -122,8 +72,75 @@ def every_difference(
                 fix="score every parser on the same split, with the same max_words",
             )
     return {
-        metric: paired_bootstraps(
-            np.stack([scores.ratio(metric) for scores in parsers]), resamples=RESAMPLES, seed=SEED
-        )
+        metric: paired_bootstraps(np.stack([scores.parts(metric) for scores in parsers]))
         for metric in HEADINGS
+        if parsers
     }
+
+
+def paired_bootstraps(
+    parts: NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = 0
+) -> dict[tuple[int, int], Difference]:
+    """Compare every pair of parsers on the same draws of the sentences.
+
+    Args:
+        parts: float64 (parsers, sentences, 2), numerator and denominator of each sentence: a
+            parser's score is the ratio of their sums, in percent.
+        resamples: number of draws of all sentences.
+        seed: equal seeds give equal results.
+
+    Returns:
+        (position of the first parser, of the second) → their difference, the lower first.
+
+    Raises:
+        AttreeError: a parser has no sentence that can be scored.
+    """
+    parsers = len(parts)
+    if not (parts[:, :, 1].sum(axis=1) > 0).all():
+        raise AttreeError(
+            "nothing-to-score", "no sentence can be scored", fix="compare on longer sentences"
+        )
+    sums = _resampled_sums(np.concatenate(list(parts), axis=1), resamples, seed)
+    drawn = _percent(sums.reshape(resamples, parsers, 2))
+    whole = _percent(parts.sum(axis=1))
+    return {
+        (i, j): _as_difference(float(whole[i] - whole[j]), drawn[:, i] - drawn[:, j])
+        for i, j in itertools.combinations(range(parsers), 2)
+    }
+
+
+def interval(parts: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the middle 95 % of a score in percent over draws of the sentences.
+
+    Args:
+        parts: float64 (sentences, 2), as for :func:`paired_bootstraps`.
+    """
+    return _middle(_percent(_resampled_sums(parts, RESAMPLES, seed=0)))
+
+
+def _middle(drawn: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _as_difference(observed: float, drawn: NDArray[np.float64]) -> Difference:
+    # rounding must not make an equal difference smaller
+    as_far = np.abs(drawn - observed) >= abs(observed) - 1e-9
+    return Difference(observed, (1 + int(as_far.sum())) / (1 + drawn.size), *_middle(drawn))
+
+
+def _resampled_sums(values: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
+    generator, n = np.random.default_rng(seed), len(values)
+    sums = np.empty((resamples, values.shape[1]))
+    step = max(1, _DRAWN_AT_A_TIME // n)
+    for first in range(0, resamples, step):
+        rows = generator.integers(n, size=(min(step, resamples - first), n))
+        times = np.stack([np.bincount(row, minlength=n) for row in rows])
+        sums[first : first + len(rows)] = times @ values
+    return sums
+
+
+def _percent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ratio of the two entries of the last axis, in percent; 0 if the second is 0."""
+    up, down = sums[..., 0], sums[..., 1]
+    return np.asarray(100.0 * np.divide(up, down, out=np.zeros_like(up), where=down > 0))

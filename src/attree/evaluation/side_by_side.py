@@ -14,20 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.tables import Table, number, show
-from attree.evaluation import HEADED, METRICS
+from attree.evaluation import HEADED, HEADINGS, METRICS
 from attree.evaluation.baselines import fixed_parses
-from attree.evaluation.counts import Counts
-from attree.evaluation.metrics import Scored, score, upper_bound
-from attree.evaluation.significance import (
-    RESAMPLES,
-    corpus_f1_parts,
-    interval,
-    paired_bootstraps,
-)
+from attree.evaluation.metrics import Counts, Scored, score, upper_bound
+from attree.evaluation.resampling import RESAMPLES, interval, paired_bootstraps
 from attree.treebank.as_table import Treebank, is_table
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.formats import resolve, together
@@ -35,7 +28,6 @@ from attree.treebank.labels import UNIVERSAL, tables
 from attree.treebank.pairing import as_parses, paired
 from attree.treebank.sentence import Sentence, SplitSettings
 from attree.treebank.table import from_table, to_table
-from attree.trees import SKIPPED
 from attree.trees.parses import Parses
 
 if TYPE_CHECKING:
@@ -47,7 +39,7 @@ if TYPE_CHECKING:
 BASELINES = ("right_branching", "left_branching", "balanced")
 #: scores with intervals and p values, against constituency trees
 _TESTED = ("corpus_f1", "labelled_f1")
-_PLAIN = ("corpus_f1_no_root", "sentence_f1")
+_PLAIN = tuple(metric for metric in HEADINGS if metric not in _TESTED)
 #: A note names a system if more than this share of its spans has labels that no gold tree has.
 _OTHER_LABELS = 0.2
 _SHOWN = 4
@@ -182,27 +174,26 @@ class SystemScores:
 
     Attributes:
         name: its name in tables.
-        runs: counts of each run.
-        scored: scores of each sentence in the first run.
-        missing: number of gold sentences without a tree.
+        runs: scores of each run.
         wrong: metric → F1 of the first run in percent, missing sentences counted as wrong.
         intervals: metric → 95 % interval; empty where there are several runs.
-        parts: metric → float64 (sentences, 2), numerators and denominators; empty likewise.
         trees: see :class:`System`.
     """
 
     name: str
-    runs: Sequence[Counts]
-    scored: Scored | None = None
-    missing: int = 0
+    runs: Sequence[Scored]
     wrong: Mapping[str, float | None] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    parts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     trees: int = 0
+
+    @property
+    def missing(self) -> int:
+        """The number of gold sentences without a tree."""
+        return int(self.runs[0].each.skipped.sum())
 
     def mean(self, metric: str) -> float | None:
         """Return a score in percent, averaged over the runs."""
-        values = [getattr(counts, metric) for counts in self.runs]
+        values = [getattr(scored.counts, metric) for scored in self.runs]
         return None if None in values else statistics.fmean(values)
 
 
@@ -254,44 +245,35 @@ class Evaluation:
 
     def _row(self, system: System) -> SystemScores:
         runs = [self._score(parses) for parses in system.runs]
-        missing = int((runs[0].status == SKIPPED).sum())
-        parts = _parts(runs[0]) if len(runs) == 1 else {}
-        return SystemScores(
-            system.name,
-            [scored.counts for scored in runs],
-            runs[0],
-            missing,
-            self._with_missing_wrong(runs[0]) if missing else {},
-            {name: interval(part, resamples=RESAMPLES) for name, part in parts.items()},
-            parts,
-            system.trees,
-        )
+        parts = {name: runs[0].parts(name) for name in self._tested} if len(runs) == 1 else {}
+        intervals = {name: interval(part) for name, part in parts.items() if part.any()}
+        wrong = self._with_missing_wrong(runs[0])
+        return SystemScores(system.name, runs, wrong, intervals, system.trees)
 
     def _with_missing_wrong(self, scored: Scored) -> dict[str, float | None]:
         """Return F1 in percent, with the gold spans of missing trees counted as missed."""
         gold, counts = self.gold.parses, scored.counts
-        missing = scored.sentence[scored.status == SKIPPED]
+        if not counts.skipped:
+            return {}
+        missing = scored.sentence[scored.each.skipped]
         lost = gold.take(np.flatnonzero(np.isin(gold.sentence, missing)))
         # scoring gold trees against themselves counts their spans and brackets
-        lost_counts = score(lost, lost).counts
-        names = ("gold", "labelled_gold", "subtrees")
-        whole = counts + Counts(**{name: getattr(lost_counts, name) for name in names})
-        shown = [
-            name
+        of = score(lost, lost).counts
+        whole = counts + Counts(gold=of.gold, labelled_gold=of.labelled_gold, subtrees=of.subtrees)
+        return {
+            name: getattr(whole, name)
             for name in self._tested
             if getattr(counts, name) is not None or name == "corpus_f1"
-        ]
-        return {name: getattr(whole, name) for name in shown}
+        }
 
     def baselines(self) -> Iterator[SystemScores]:
         """Yield the baselines, and the binary ceiling of F1."""
         for name in BASELINES:
             scored = self._score(fixed_parses(name, self.gold.parses))
-            yield SystemScores(name.replace("_", " "), [scored.counts])
-        if self._headed:
-            return
-        ceiling = upper_bound(self.gold.parses, max_words=self._max_words)
-        yield SystemScores("binary ceiling", [ceiling])
+            yield SystemScores(name.replace("_", " "), [scored])
+        if not self._headed:
+            ceiling = upper_bound(self.gold.parses, max_words=self._max_words)
+            yield SystemScores("binary ceiling", [ceiling])
 
     def tables(self) -> list[Table]:
         """Return the tables to print: scores, and if there are several systems, every pair."""
@@ -315,7 +297,7 @@ class Evaluation:
         return [main, *self._pairs()]
 
     def _remarks(self, shown: Sequence[str], with_interval: bool) -> Iterator[str]:
-        policy, scored = self.gold.punctuation, self.rows[0].runs[0].sentences
+        policy, scored = self.gold.punctuation, len(self.rows[0].runs[0].sentence)
         yield f"{scored:,} sentences; punctuation: {policy}."
         if self._headed:
             yield (
@@ -364,7 +346,9 @@ class Evaluation:
             lines = [
                 [first.name, second.name, *_compare_pair(first, second, metric)]
                 for first, second in itertools.combinations(self.rows, 2)
-                if first.trees == second.trees and metric in first.parts and metric in second.parts
+                if first.trees == second.trees
+                and metric in first.intervals
+                and metric in second.intervals
             ]
             if lines:
                 headings = ["first", "second", "difference", "95 %", "p"]
@@ -382,7 +366,7 @@ class Evaluation:
         Raises:
             AttreeError: the share missing is above a tenth and above ``accept_loss``.
         """
-        total = max(self.rows[0].runs[0].sentences, 1)
+        total = max(len(self.rows[0].runs[0].sentence), 1)
         for row in self.rows:
             if row.missing > max(MOST_SENTENCES, accept_loss) * total:
                 raise AttreeError(
@@ -397,12 +381,12 @@ class Evaluation:
 
         Against dependency trees, those with most phrases and subtrees that are wrong.
         """
-        system, scored = self.systems[0], self.rows[0].scored
-        assert scored is not None
+        system, scored = self.systems[0], self.rows[0].runs[0]
         good, what = 100 * scored.sentence_f1, "sentence F1"
         drawn = {"gold": self.gold.parses, "predicted": system.runs[0]}
-        if scored.headed is not None:
-            good, what = (scored.headed @ [1, -1, 1, -1]).astype(float), "right less all"
+        if self._headed:
+            each, what = scored.each, "right less all"
+            good = 1.0 * (each.headed - each.phrases + each.found - each.subtrees)
             del drawn["gold"]
         order = np.argsort(good, kind="stable")
         for position in order[~np.isnan(good[order])][:count]:
@@ -418,7 +402,7 @@ class Evaluation:
         return [
             {
                 "name": row.name,
-                "sentences": row.runs[0].sentences,
+                "sentences": len(row.runs[0].sentence),
                 "punctuation": self.gold.punctuation,
                 **{name: row.mean(name) for name in (*self._tested, *self._plain)},
                 "intervals": {name: list(limits) for name, limits in row.intervals.items()},
@@ -436,24 +420,15 @@ class Evaluation:
         return captured.get().rstrip()
 
 
-def _parts(scored: Scored) -> dict[str, NDArray[np.float64]]:
-    """Return metric → float64 (sentences, 2), numerators and denominators."""
-    if (headed := scored.headed) is not None:
-        return {n: headed[:, 2 * i : 2 * i + 2].astype(float) for i, n in enumerate(HEADED)}
-    spans = np.stack([scored.matched, scored.gold, scored.predicted], axis=1)
-    counts = {"corpus_f1": spans, "labelled_f1": scored.labelled}
-    return {n: corpus_f1_parts(x) for n, x in counts.items() if x is not None and x.any()}
-
-
 def _compare_pair(first: SystemScores, second: SystemScores, metric: str) -> tuple[str, str, str]:
-    parts = np.stack([first.parts[metric], second.parts[metric]])
+    runs = first.runs[0], second.runs[0]
+    parts = np.stack([scored.parts(metric) for scored in runs])
     shared = (parts[:, :, 1] > 0).all(axis=0)
     if metric in HEADED:  # a tree without a phrase is one all the same
-        trees = [row.scored.status != SKIPPED for row in (first, second) if row.scored is not None]
-        shared = np.all(trees, axis=0)
+        shared = ~(runs[0].each.skipped | runs[1].each.skipped)
     if not (parts[:, shared, 1].sum(axis=1) > 0).all():
         return "–", "–", "–"
-    result = paired_bootstraps(parts[:, shared], resamples=RESAMPLES)[0, 1]
+    result = paired_bootstraps(parts[:, shared])[0, 1]
     p = "<.001" if result.p < 0.001 else f"{result.p:.3f}"
     return f"{result.difference:+.2f}", _range(result.low, result.high, " to "), p
 

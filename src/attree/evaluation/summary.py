@@ -1,4 +1,4 @@
-"""Summaries of scores as JSON: percentages, and how they were computed."""
+"""Summaries of scores as JSON: percentages, and how they were computed; a row per sentence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from attree.base.files import write_json
@@ -18,8 +19,7 @@ from attree.base.schemas import (
     write_table,
 )
 from attree.evaluation import METRICS, PROFILES
-from attree.evaluation.counts import Counts
-from attree.evaluation.metrics import score
+from attree.evaluation.metrics import Counts, Scored, f1_counts, score
 from attree.trees.parses import Parses
 
 #: The modules that decide a score.
@@ -30,7 +30,7 @@ _METRIC = "; ".join(
     + [
         f"{metric.heading[0].lower()}{metric.heading[1:]}: {metric.meaning}"
         for metric in METRICS.values()
-        if metric.in_tables
+        if metric.kind == "f1"
     ]
 )
 
@@ -109,11 +109,11 @@ def score_parses(
         "parser": parser or history.get("parser"),
     }
     record = provenance(code=CODE, settings=how, parses=history.get("provenance", history))
-    rows: dict[str, Any] = {
-        name: getattr(scored, name) for name in SCORES_SCHEMA.names if name != "sentence_f1"
-    }
-    rows["sentence_f1"] = pa.array(100.0 * scored.sentence_f1, from_pandas=True)
-    write_table(output, pa.table(rows), schema=SCORES_SCHEMA, metadata={**facts, **record})
+    each, f1 = scored.each, pa.array(100.0 * scored.sentence_f1, from_pandas=True)
+    columns = [scored.sentence, scored.n_words, scored.status]
+    columns += [each.gold, each.predicted, each.matched, f1]
+    rows = pa.table(columns, names=SCORES_SCHEMA.names)
+    write_table(output, rows, schema=SCORES_SCHEMA, metadata={**facts, **record})
     result = {
         **facts,
         **percentages(scored.counts),
@@ -123,3 +123,11 @@ def score_parses(
     }
     write_json(summary, result)
     return result
+
+
+def read_scored(path: Path) -> Scored:
+    """Read the rows that :func:`score_parses` wrote, which have the counts of F1."""
+    table, _ = read_table(path, schema=SCORES_SCHEMA)
+    columns = (column.to_numpy() for column in table.sort_by("sentence").columns)
+    sentence, n_words, status, *spans, f1 = columns
+    return Scored(sentence, n_words, status, f1_counts(*spans, f1.astype(np.float64) / 100))

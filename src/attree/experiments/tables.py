@@ -15,7 +15,7 @@ from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import Records
 from attree.plan.rows import SHOWN
 from attree.reports.figures import ARTICLE, BASELINE, CEILING, COMPUTED
-from attree.reports.tables.build import BASELINES, ScoreRow, read_published, score_rows
+from attree.reports.tables.summaries import BASELINES, ScoreRow, read_published, score_rows
 
 _RECALL = "recall_"
 
@@ -130,7 +130,7 @@ def cells(
     for cell in computed:
         if cell.panel:
             across.setdefault(cell.panel, {})[cell.column] = None
-    rows = score_rows(summaries, {}, resample=False)
+    rows = score_rows(summaries, {})
     for row in rows:
         if row.parser not in BASELINES:
             computed.append(_scored_cell(row, "/".join(row.test), across))
@@ -231,8 +231,8 @@ def _scored_cell(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
     """Return the cell of a score summary: a parser of a table over languages, or a baseline."""
     panel, test = row.language if panels else "", "/".join(row.test)
     details: dict[str, Any] = {
-        "highest": dict(row.highest),
-        "deviation": dict(row.deviation),
+        "highest": dict(row.max),
+        "deviation": dict(row.std),
         "panel": panel,
     }
     if row.parser in BASELINES:

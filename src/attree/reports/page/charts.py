@@ -26,10 +26,10 @@ from matplotlib.figure import Figure
 from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.base.tables import number
 from attree.base.text import safe
-from attree.evaluation.counts import Confusion
+from attree.evaluation.labels import Confusion
 from attree.reports.figures import draw
 from attree.reports.page.scores import CEILING, name_of
-from attree.reports.tables.build import ScoreRow
+from attree.reports.tables.summaries import ScoreRow
 
 #: placeholder colour → variable of page.css
 _COLOURS = {

@@ -17,20 +17,13 @@ from attree.base.provenance import versions
 from attree.base.reading import read_json
 from attree.base.schemas import WORDS_SHOWN, read_table
 from attree.base.tables import Table, number, saved_tables
-from attree.evaluation.resampling import SentenceCounts
 from attree.parsers.reading import BADLY
-from attree.plan.paths import SENTENCE_SCORES
 from attree.reports.figures import COMPUTED
 from attree.reports.page import charts, reading, scores
 from attree.reports.page.explorer import explorer
 from attree.reports.page.run import ReportedRun
-from attree.reports.tables.build import (
-    SHOWN,
-    ScoreRow,
-    by_test,
-    confusion_table,
-    language,
-)
+from attree.reports.tables.languages import SHOWN, confusion_table, language
+from attree.reports.tables.summaries import ScoreRow, by_test
 
 _PACKAGES = ("numpy", "pyarrow", "torch", "transformers")
 #: Bounds of the groups of sentence lengths: above one bound, up to the next.
@@ -69,7 +62,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
         "failures": reading.failures(results, run),
         "bars": _bars(rows),
         "marks": [(sign, headings.get(name, name)) for name, (_, sign) in charts.MARKS.items()],
-        "lengths": _lengths(results, rows),
+        "lengths": _lengths(rows),
         "languages": language(rows, confusion=False),
         "labels": _labels(rows),
         "heads": [
@@ -104,11 +97,11 @@ def _bars(rows: Sequence[ScoreRow]) -> list[dict[str, str]]:
     return entries
 
 
-def _lengths(results: Path, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
+def _lengths(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
     """Return for each test set a chart of corpus F1 by sentence length."""
     entries = []
     for test, test_rows in by_test(row for row in rows if not row.is_baseline).items():
-        points = [point for row in test_rows for point in _by_length(results, row, rows)]
+        points = [point for row in test_rows for point in _by_length(row, rows)]
         if len({point["column"] for point in points}) > 1:
             title = " ".join(test)
             chart = charts.lines(points, f"F1 by sentence length on {title}", "length")
@@ -116,15 +109,14 @@ def _lengths(results: Path, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
     return entries
 
 
-def _by_length(results: Path, row: ScoreRow, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
-    path = scores.path_for(SENTENCE_SCORES, results, row)
-    if not path.is_file():
+def _by_length(row: ScoreRow, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
+    if (scored := row.each) is None:
         return []
-    counts, points = SentenceCounts.read(path), []
     shared = {"label": scores.name_of(row, rows), "source": COMPUTED, "corpus_f1_std": None}
+    points = []
     for low, high in pairwise(_LENGTHS):
-        inside = (counts.n_words > max(low, 1)) & (counts.n_words <= high)
-        if (f1 := counts.corpus_f1(inside)) is not None:
+        inside = (scored.n_words > max(low, 1)) & (scored.n_words <= high)
+        if (f1 := scored.take(inside).counts.corpus_f1) is not None:
             words = f">{low}" if high == math.inf else f"{low + 1}–{high}"
             points.append({**shared, "column": f"{words}\n({inside.sum():,})", "corpus_f1": f1})
     return points

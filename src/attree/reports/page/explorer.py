@@ -27,7 +27,7 @@ from attree.base.schemas import (
 from attree.plan.paths import ASSOCIATIONS_PATH, PARSES_PATH, SENTENCE_SCORES, SENTENCES_PATH
 from attree.reports.page.reading import note_errors
 from attree.reports.page.scores import path_for
-from attree.reports.tables.build import ScoreRow, by_test
+from attree.reports.tables.summaries import ScoreRow, by_test
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 

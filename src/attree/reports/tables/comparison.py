@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.baselines import fixed_parses
-from attree.evaluation.metrics import score
-from attree.evaluation.resampling import PARTS, SentenceCounts, every_difference
-from attree.evaluation.significance import RESAMPLES
+from attree.evaluation.metrics import Scored, score
+from attree.evaluation.resampling import RESAMPLES, every_difference
 from attree.plan.paths import GRAMMAR, IMPORTED
-from attree.reports.tables.build import (
-    RECALL,
+from attree.reports.tables.languages import RECALL
+from attree.reports.tables.summaries import (
     ScoreRow,
     by_test,
     heading_of,
@@ -74,15 +73,53 @@ _COLUMNS = [_SHORT.get(metric, heading) for metric, heading in HEADINGS.items()]
 _HEADINGS = ["system", "kind", *_COLUMNS, "p", "sent/s", "article"]
 
 
-def record_of(system: ScoreRow) -> dict[str, Any]:
-    """Return a system as a flat record."""
-    row = {key: getattr(system, key) for key in ("language", "split", "encoder", "kind")}
-    row |= {"system": system.name}
-    row |= {metric: system.values.get(metric) for metric in (*HEADINGS, *LABELLED)}
-    row |= {"p_against_best": None if system.p is None or np.isnan(system.p) else system.p}
-    row |= {"sentences_a_second": system.speed, "tuned_on": system.selection, **system.article()}
-    row |= {f"{FIRST}_at_most_{longest}": f1 for longest, f1 in system.by_length.items()}
-    return row | {f"recall_{label}": value for label, value in system.recall.items()}
+@dataclass(frozen=True, slots=True)
+class System:
+    """A row of scores in a comparison.
+
+    Attributes:
+        row: what its summary says.
+        name: its name, which may include its encoder.
+        kind: computed (undertrained), imported or published.
+        speed: sentences per second.
+        each: the scores of each sentence, if they are known.
+        by_length: longest sentence in words → corpus F1 in percent.
+        p: p value of the difference in corpus F1 from the best system; NaN for the best itself.
+    """
+
+    row: ScoreRow
+    name: str
+    kind: str
+    speed: float | None = None
+    each: Scored | None = None
+    by_length: Mapping[int, float | None] = field(default_factory=dict)
+    p: float | None = None
+
+    @property
+    def test(self) -> tuple[str, str]:
+        """Language and split."""
+        return self.row.test
+
+    @property
+    def f1(self) -> float:
+        """The score that systems are sorted by, in percent; 0 if there is none."""
+        return self.row.values.get(FIRST) or 0.0
+
+    @property
+    def grammar(self) -> str:
+        """The name of the grammar that a system is a seed of; empty if it is none."""
+        return self.name.rpartition("-")[0] if self.row.encoder == GRAMMAR else ""
+
+    def flat(self) -> dict[str, Any]:
+        """Return the system as a flat record."""
+        of = self.row
+        row: dict[str, Any] = {"language": of.language, "split": of.split, "encoder": of.encoder}
+        row |= {"kind": self.kind, "system": self.name}
+        row |= {metric: of.values.get(metric) for metric in (*HEADINGS, *LABELLED)}
+        row |= {"p_against_best": None if self.p is None or np.isnan(self.p) else self.p}
+        row |= {"sentences_a_second": self.speed, "tuned_on": of.selection, **of.article()}
+        row |= {f"{FIRST}_at_most_{longest}": f1 for longest, f1 in self.by_length.items()}
+        return row | {f"recall_{label}": value for label, value in of.recall.items()}
 
 
 def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
@@ -127,7 +164,7 @@ def systems(
     *,
     profile: str,
     max_words: int | None,
-) -> list[ScoreRow]:
+) -> list[System]:
     """Gather the systems of every split: scored parsers, baselines, and published systems.
 
     Args:
@@ -140,27 +177,19 @@ def systems(
     """
     timed = _read_speeds(speeds)
     fixed = _score_fixed(tables, profile, max_words)
-    rows = [(path, row) for path in summaries for row in score_rows([path], {}, resample=False)]
-    all_rows = [row for _, row in rows]
-    scored = []
-    for path, row in rows:
-        scores_path = path.with_suffix(".parquet")
-        counts = fixed.get((*row.test, row.parser))
-        if not row.is_baseline and scores_path.is_file():
-            counts = SentenceCounts.read(scores_path)
-        scored.append(
-            replace(
-                row,
-                name=heading_of(row, all_rows),
-                kind=TREES if row.encoder == IMPORTED else COMPUTED,
-                selection="" if row.is_baseline else row.selection,
-                speed=timed.get((*row.test, row.encoder, row.parser)),
-                published=figures.get(row.parser, {}).get(row.language, {}),
-                each=counts,
-            )
+    rows = [row for path in summaries for row in score_rows([path], {})]
+    scored = [
+        System(
+            replace(row, published=figures.get(row.parser, {}).get(row.language, {})),
+            heading_of(row, rows),
+            TREES if row.encoder == IMPORTED else COMPUTED,
+            timed.get((*row.test, row.encoder, row.parser)),
+            row.each or fixed.get((*row.test, row.parser)),
         )
-    tests = list(by_test(all_rows))
-    computed = {row.parser for row in all_rows}
+        for row in rows
+    ]
+    tests = list(by_test(rows))
+    computed = {row.parser for row in rows}
     published = [
         _published(name, test, languages[test[0]])
         for test in tests
@@ -170,47 +199,38 @@ def systems(
     return sorted(_mark_weak(scored) + published, key=lambda system: tests.index(system.test))
 
 
-def _f1(system: ScoreRow) -> float:
-    return system.values.get(FIRST) or 0.0
-
-
-def _grammar(system: ScoreRow) -> str:
-    """Return the name of the grammar that a system is a seed of; empty if it is none."""
-    return system.name.rpartition("-")[0] if system.encoder == GRAMMAR else ""
-
-
-def _grammar_means(systems: Iterable[ScoreRow]) -> dict[str, tuple[int, float]]:
+def _grammar_means(systems: Iterable[System]) -> dict[str, tuple[int, float]]:
     """Return grammar → number of seeds on one split, and their mean corpus F1 in percent."""
     scores: dict[str, list[float]] = {}
     for system in systems:
-        if grammar := _grammar(system):
-            scores.setdefault(grammar, []).append(_f1(system))
+        if system.grammar:
+            scores.setdefault(system.grammar, []).append(system.f1)
     return {grammar: (len(values), float(np.mean(values))) for grammar, values in scores.items()}
 
 
-def _mark_weak(systems: Sequence[ScoreRow]) -> list[ScoreRow]:
+def _mark_weak(systems: Sequence[System]) -> list[System]:
     """Mark the seeds of grammars that are no better than trees drawn without the words."""
     low = {
         (grammar, *test)
         for test, tested in by_test(systems).items()
         for grammar, (_, mean) in _grammar_means(tested).items()
-        if any(other.parser in _WITHOUT_WORDS and mean <= _f1(other) for other in tested)
+        if any(other.row.parser in _WITHOUT_WORDS and mean <= other.f1 for other in tested)
     }
     return [
-        replace(system, kind=UNDERTRAINED) if (_grammar(system), *system.test) in low else system
+        replace(system, kind=UNDERTRAINED) if (system.grammar, *system.test) in low else system
         for system in systems
     ]
 
 
-def _published(name: str, test: tuple[str, str], values: Mapping[str, float]) -> ScoreRow:
+def _published(name: str, test: tuple[str, str], values: Mapping[str, float]) -> System:
     scores = {metric: values.get(metric, values.get(f"{metric}_max")) for metric in HEADINGS}
-    recall = {
+    recall: Any = {
         metric.removeprefix("recall_").upper(): {"recall": value}
         for metric, value in values.items()
         if metric.startswith("recall_")
     }
-    extra: Any = {"label_recall": recall, "published": values, "name": name, "kind": PUBLISHED}
-    return ScoreRow(*test, "", "", scores, **extra)
+    nobody = ("", "", scores, 0, 0, 0, "")
+    return System(ScoreRow(*nobody, *test, label_recall=recall, published=values), name, PUBLISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,23 +252,21 @@ def _read_speeds(paths: Iterable[Path]) -> dict[tuple[str, str, str, str], float
 
 def _score_fixed(
     paths: Iterable[Path], profile: str, max_words: int | None
-) -> dict[tuple[str, str, str], SentenceCounts]:
-    """Score fixed trees; return (language, split, baseline) → counts of each sentence."""
+) -> dict[tuple[str, str, str], Scored]:
+    """Score fixed trees; return (language, split, baseline) → their scores."""
     scores = {}
     for path in paths:
         table, facts = read_table(path, schema=SENTENCES_SCHEMA)
         gold, test = Parses.gold(table), (facts.get("language") or "", facts.get("split") or "")
         for name in _ONE_TREE:
-            scored = score(gold, fixed_parses(name, gold), profile=profile, max_words=max_words)
-            names = ("sentence", "n_words", "gold", "predicted", "matched")
-            columns = {column: getattr(scored, column) for column in names}
-            scores[*test, name] = SentenceCounts.of(columns, scored.sentence_f1)
+            fixed = fixed_parses(name, gold)
+            scores[*test, name] = score(gold, fixed, profile=profile, max_words=max_words)
     return scores
 
 
 def compared(
-    systems: Sequence[ScoreRow], lengths: Sequence[int]
-) -> tuple[list[ScoreRow], list[dict[str, Any]]]:
+    systems: Sequence[System], lengths: Sequence[int]
+) -> tuple[list[System], list[dict[str, Any]]]:
     """Score systems by length, and compare every two of a split by paired bootstrap.
 
     Returns:
@@ -258,62 +276,37 @@ def compared(
     Raises:
         AttreeError: systems of one split are scored on different sentences.
     """
-    ordered, all_records = [], []
-    for tested in by_test(systems).values():
-        records = _pairs([system for system in tested if system.each is not None])
-        p = _against_best(tested, records)
+    ordered, records = [], []
+    for (language, split), tested in by_test(systems).items():
+        scored = [(system, system.each) for system in tested if system.each is not None]
+        names = [system.name for system, _ in scored]
+        best = max(scored, key=lambda pair: pair[0].f1)[0].name if scored else ""
+        p = {best: math.nan}
+        for metric, pairs in every_difference(names, [each for _, each in scored]).items():
+            for (a, b), difference in pairs.items():
+                where = {"language": language, "split": split, "metric": metric}
+                sides = {"first": names[a], "second": names[b]}
+                records.append({**where, **sides, **difference._asdict()})
+                if metric == FIRST and best in sides.values():
+                    p |= {name: difference.p for name in sides.values() if name != best}
         filled = [
-            replace(system, by_length=_by_length(system, lengths), p=p.get(system.name))
+            replace(system, by_length=_by_length(system.each, lengths), p=p.get(system.name))
             for system in tested
         ]
         ordered += sorted(
-            filled, key=lambda row: (row.kind == PUBLISHED, row.is_baseline, -_f1(row))
+            filled, key=lambda one: (one.kind == PUBLISHED, one.row.is_baseline, -one.f1)
         )
-        all_records += records
-    return ordered, all_records
+    return ordered, records
 
 
-def _by_length(system: ScoreRow, lengths: Sequence[int]) -> dict[int, float | None]:
-    counts = system.each
-    return {
-        longest: None if counts is None else counts.corpus_f1(counts.n_words <= longest)
-        for longest in lengths
-    }
-
-
-def _pairs(tested: Sequence[ScoreRow]) -> list[dict[str, Any]]:
-    """Return a record for every two systems and each metric."""
-    if not tested:
-        return []
-    names = [system.name for system in tested]
-    where = {"language": tested[0].language, "split": tested[0].split}
-    scores = [system.each for system in tested if system.each is not None]
-    return [
-        {**where, "metric": metric, "first": names[a], "second": names[b], **difference._asdict()}
-        for metric, pairs in every_difference(names, scores).items()
-        for (a, b), difference in pairs.items()
-    ]
-
-
-def _against_best(
-    systems: Sequence[ScoreRow], records: Iterable[Mapping[str, Any]]
-) -> dict[str, float]:
-    """Return the p value of each system against the best; that of the best itself is NaN."""
-    tested = [system for system in systems if system.each is not None]
-    if not tested:
-        return {}
-    best = max(tested, key=_f1).name
-    p = {best: float("nan")}
-    for record in records:
-        sides = [record["first"], record["second"]]
-        if record["metric"] == FIRST and best in sides:
-            sides.remove(best)
-            p[sides[0]] = record["p"]
-    return p
+def _by_length(each: Scored | None, lengths: Sequence[int]) -> dict[int, float | None]:
+    if each is None:
+        return dict.fromkeys(lengths)
+    return {n: each.take(each.n_words <= n).counts.corpus_f1 for n in lengths}
 
 
 def comparison(
-    systems: Sequence[ScoreRow], title: str, speed_of: int, averages: Averages | None = None
+    systems: Sequence[System], title: str, speed_of: int, averages: Averages | None = None
 ) -> list[Table]:
     """Build the tables of every split, and a table of the systems' encoders and tuning trees.
 
@@ -329,19 +322,21 @@ def comparison(
         note = " ".join(_notes(tested, speed_of, averages or {}))
         tables.append(Table(where, _HEADINGS, [_line(system) for system in tested], note))
         tables += _lengths(tested, where)
-        recalls = [(system.name, system.recall) for system in tested]
-        tables += _table_of_any(f"{where}: recall by label", recalls, RECALL)
-        scores = [(row.name, {name: row.values.get(name) for name in LABELLED}) for row in tested]
-        tables += _table_of_any(f"{where}: labels", scores, _LABELLED, LABELLED)
+        recalls = [((system.name,), system.row.recall) for system in tested]
+        labels = {label: label for _, values in recalls for label in values}
+        tables += _table_of_any(f"{where}: recall by label", labels, recalls, RECALL)
+        scores = [((system.name,), system.row.values) for system in tested]
+        tables += _table_of_any(f"{where}: labels", LABELLED, scores, _LABELLED)
     rows = {
-        row.name: [row.name, row.kind, row.encoder or "–", row.selection or "–"] for row in systems
+        one.name: [one.name, one.kind, one.row.encoder or "–", one.row.selection or "–"]
+        for one in systems
     }
     note = "Tuned on: the trees that heads were ranked or weights trained on; –: none, or unknown."
     headings = ["system", "kind", "encoder", "tuned on"]
     return [*tables, Table(f"{title}: systems", headings, list(rows.values()), note)]
 
 
-def _notes(tested: Sequence[ScoreRow], speed_of: int, averages: Averages) -> Iterator[str]:
+def _notes(tested: Sequence[System], speed_of: int, averages: Averages) -> Iterator[str]:
     yield _NOTE
     if any(system.speed for system in tested):
         yield f"Speed on the first {speed_of:,} sentences."
@@ -349,22 +344,23 @@ def _notes(tested: Sequence[ScoreRow], speed_of: int, averages: Averages) -> Ite
         yield f"{name}: mean of {seeds} seed{'s' * (seeds > 1)} {mean:.2f} corpus F1."
     if any(system.kind == UNDERTRAINED for system in tested):
         yield "undertrained: that mean is not above left branching and random trees."
-    yield from (system.overlap for system in tested if system.overlap)
+    for system in tested:
+        yield from system.row.overlap(system.name)
     yield from _gains(tested, averages)
 
 
-def _gains(tested: Sequence[ScoreRow], averages: Averages) -> Iterator[str]:
+def _gains(tested: Sequence[System], averages: Averages) -> Iterator[str]:
     """Say for each average whether it is better by a point than its best member."""
     for average in tested:
         members = [
             (score, other.name)
             for other in tested
             if other.kind in (COMPUTED, UNDERTRAINED)
-            and other.parser in averages.get(average.parser, ())
-            and other.encoder in (average.encoder, IMPORTED, GRAMMAR)
-            and (score := other.values.get(FIRST)) is not None
+            and other.row.parser in averages.get(average.row.parser, ())
+            and other.row.encoder in (average.row.encoder, IMPORTED, GRAMMAR)
+            and (score := other.row.values.get(FIRST)) is not None
         ]
-        score = average.values.get(FIRST)
+        score = average.row.values.get(FIRST)
         if members and score is not None:
             best, name = max(members)
             whether = "beats" if score - best >= _GAIN else "does not beat"
@@ -374,13 +370,12 @@ def _gains(tested: Sequence[ScoreRow], averages: Averages) -> Iterator[str]:
             )
 
 
-def _line(system: ScoreRow) -> list[str]:
-    scores = [number(system.values.get(metric)) for metric in HEADINGS]
+def _line(system: System) -> list[str]:
+    scores = [number(system.row.values.get(metric)) for metric in HEADINGS]
     speed = "–" if system.speed is None else f"{system.speed:.0f}"
-    article = "–"
-    if system.kind != PUBLISHED:
-        figures = ((system.published.get(metric), mark) for metric, mark in _FIGURES)
-        article = next((f"{value:g}{mark}" for value, mark in figures if value is not None), "–")
+    figures = ((system.row.published.get(metric), mark) for metric, mark in _FIGURES)
+    shown = (f"{value:g}{mark}" for value, mark in figures if value is not None)
+    article = "–" if system.kind == PUBLISHED else next(shown, "–")
     return [system.name, system.kind, *scores, _p(system.p), speed, article]
 
 
@@ -390,30 +385,33 @@ def _p(p: float | None) -> str:
     return "(best)" if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
-def _lengths(tested: Sequence[ScoreRow], where: str) -> list[Table]:
+def _lengths(tested: Sequence[System], where: str) -> list[Table]:
     scored = [(system, system.each) for system in tested if system.each is not None]
     if not scored:
         return []
     system, first = scored[0]
     lengths = [*system.by_length, math.inf]
-    counts = {n: first.parts[first.n_words <= n, PARTS.index("scored")].sum() for n in lengths}
-    headings = {n: f"{'all' if n == math.inf else f'≤{n}'} ({counts[n]:,.0f})" for n in lengths}
-    rows = [((row.name,), {**row.by_length, math.inf: row.values.get(FIRST)}) for row, _ in scored]
+    counts = {n: (first.each.scored & (first.n_words <= n)).sum() for n in lengths}
+    headings = {n: f"{'all' if n == math.inf else f'≤{n}'} ({counts[n]:,})" for n in lengths}
+    rows = [
+        ((system.name,), {**system.by_length, math.inf: system.row.values.get(FIRST)})
+        for system, _ in scored
+    ]
     note = "Corpus F1 on the sentences of at most so many words; in brackets, how many they are."
     return [scores_table(f"{where}: by length", ("system",), headings, rows, note)]
 
 
 def _table_of_any(
     title: str,
-    systems: Sequence[tuple[str, Mapping[str, float | None]]],
+    headings: Mapping[str, str],
+    rows: Sequence[tuple[tuple[str], Mapping[str, float | None]]],
     note: str,
-    headings: Mapping[str, str] | None = None,
 ) -> list[Table]:
-    """Build a table of the systems and the columns that have any value; none if there are none.
-
-    ``headings`` has the headings of the columns in order; by default they are the keys.
-    """
-    rows = [((name,), values) for name, values in systems if {*values.values()} - {None}]
-    keys = {key: key for _, values in rows for key in values if values[key] is not None}
-    shown = keys if headings is None else {key: headings[key] for key in headings if key in keys}
+    """Build a table of the rows and columns that have any value; none if there are none."""
+    rows = [row for row in rows if any(row[1].get(key) is not None for key in headings)]
+    shown = {
+        key: heading
+        for key, heading in headings.items()
+        if any(values.get(key) is not None for _, values in rows)
+    }
     return [scores_table(title, ("system",), shown, rows, note)] if shown else []

@@ -1,0 +1,253 @@
+"""What summaries of scores say, a row each, and the article's figures beside them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypedDict, TypeVar
+
+from attree.base.errors import AttreeError
+from attree.base.reading import described, read_described
+from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
+from attree.evaluation.labels import Confusion, confusion_of
+from attree.evaluation.metrics import Scored
+from attree.evaluation.resampling import intervals
+from attree.evaluation.summary import read_scored
+
+#: baseline → its short heading, in the order of tables
+BASELINES = {
+    "right_branching": "right",
+    "left_branching": "left",
+    "balanced": "balanced",
+    "random_uniform_split": "random split",
+    "random_shift_reduce": "random shift",
+    "random_uniform_tree": "random tree",
+    "upper_bound": "binary ceiling",
+}
+
+_FORM: dict[str, Any] = {"what": "score summary", "fix": "run `attree score` again"}
+
+
+class _Recall(TypedDict):
+    recall: float | None
+    count: float | None
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """The scores of one parser on one split, in percent; means over seeds if there are several.
+
+    Most fields are keys of the summary or of its ``protocol``.
+
+    Attributes:
+        values: metric → score, None where nothing was scored.
+        total, scored, skipped, fallback: numbers of sentences, see
+            :class:`attree.evaluation.metrics.Counts`.
+        selection: the trees that the parser was tuned or trained on; empty for none.
+        treebank: ``read``, ``failed``, ``emptied``… → number of sentences of the files.
+        metric: what the scores are, in words.
+        label_recall: label → ``recall`` and ``count``.
+        std, max: metric → standard deviation and maximum over several seeds.
+        seen: number of sentences that the parser was trained on.
+        published: metric → the article's figure.
+        confusion: confusion of labels, if trees have them.
+        file: of the summary; - for none.
+    """
+
+    encoder: str
+    parser: str
+    values: Mapping[str, float | None]
+    total: int
+    scored: int
+    skipped: int
+    derived: str
+    language: str = ""
+    split: str = ""
+    fallback: int = 0
+    punctuation: str = ""
+    selection: str = ""
+    treebank: Mapping[str, int] = field(default_factory=dict)
+    metric: str = ""
+    label_recall: Mapping[str, _Recall] = field(default_factory=dict)
+    std: Mapping[str, float] = field(default_factory=dict)
+    max: Mapping[str, float] = field(default_factory=dict)
+    seen: int = 0
+    published: Mapping[str, float] = field(default_factory=dict)
+    confusion: Confusion | None = None
+    file: str = "-"
+
+    @property
+    def test(self) -> tuple[str, str]:
+        """Language and split."""
+        return self.language, self.split
+
+    @property
+    def where(self) -> str:
+        """Language, and the split if it is another than the test set."""
+        return self.language if self.split == "test" else f"{self.language} {self.split}"
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the parser is a baseline or the binary ceiling."""
+        return self.parser in BASELINES
+
+    @property
+    def heading(self) -> str:
+        """The heading of the parser's column."""
+        return BASELINES.get(self.parser, self.parser)
+
+    @property
+    def recall(self) -> dict[str, float | None]:
+        """Label → recall in percent."""
+        return {label: entry["recall"] for label, entry in self.label_recall.items()}
+
+    @cached_property
+    def each(self) -> Scored | None:
+        """The scores of each sentence, if `attree score` wrote them beside the summary."""
+        path = Path(self.file).with_suffix(".parquet")
+        return None if self.is_baseline or not path.is_file() else read_scored(path)
+
+    @cached_property
+    def intervals(self) -> Mapping[str, tuple[float, float]]:
+        """Metric → 95 % interval of its score, if the sentences' scores are known."""
+        scored = self.values["corpus_f1"] is not None and self.each
+        return intervals(scored) if scored else {}
+
+    @property
+    def lost(self) -> str:
+        """A remark on a treebank that was not read whole; empty if it was."""
+        read = self.treebank.get("read", 0)
+        whole = read + sum(self.treebank.get(why, 0) for why in ("failed", "emptied", "left_out"))
+        return "" if read == whole else f"{read:,} of {whole:,} sentences read"
+
+    def overlap(self, name: str = "") -> list[str]:
+        """Return a remark on sentences that the parser was trained on, if there are some."""
+        told = f"it was trained on {self.seen:,} of the {self.total:,} sentences."
+        return [f"{name or self.heading}, {self.where}: {told}"] if self.seen else []
+
+    def flat(self) -> dict[str, Any]:
+        """Return the row as a flat record, with columns for label recalls and published figures."""
+        row = {name: getattr(self, name) for name in ("language", "split", "encoder", "parser")}
+        row |= {metric: self.values[metric] for metric in (*HEADINGS, *LABELLED, *HEADED)}
+        if row["headed_precision"] is not None:
+            row["seen"] = self.seen
+        row["sentences"] = self.total
+        more = ("scored", "skipped", "fallback", "derived", "punctuation", "selection")
+        row |= {name: getattr(self, name) for name in more}
+        row |= {f"treebank_{name}": count for name, count in self.treebank.items()}
+        for metric, (low, high) in self.intervals.items():
+            row |= {f"{metric}_low": low, f"{metric}_high": high}
+        for label, entry in self.label_recall.items():
+            row |= {f"recall_{label}": entry["recall"], f"count_{label}": entry["count"]}
+        return row | self.article()
+
+    def article(self) -> dict[str, float | None]:
+        """Return the article's figures as columns."""
+        return {f"published_{metric}": self.published.get(metric) for metric in HEADINGS}
+
+
+class _Tested(Protocol):
+    @property
+    def test(self) -> tuple[str, str]: ...
+
+
+_Row = TypeVar("_Row", bound=_Tested)
+
+
+def by_test(rows: Iterable[_Row]) -> dict[tuple[str, str], list[_Row]]:
+    """Group rows by (language, split), keeping their order."""
+    tests: dict[tuple[str, str], list[_Row]] = {}
+    for row in rows:
+        tests.setdefault(row.test, []).append(row)
+    return tests
+
+
+def heading_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
+    """Return the heading of a parser's column, with the encoder if a test set has several."""
+    twins = [other for other in rows if (other.test, other.parser) == (row.test, row.parser)]
+    several = not row.is_baseline and len({twin.encoder for twin in twins}) != 1
+    return f"{row.heading} {row.encoder}" if several else row.heading
+
+
+Published = Mapping[tuple[str, str, str], float]
+
+
+def read_published(path: Path | None, table: str) -> Published:
+    """Read the published figures of one of the article's tables.
+
+    Returns:
+        ``(row, language, metric)`` in lower case → value; empty when there is no file.
+
+    Raises:
+        AttreeError: the file is missing, or lacks a column.
+    """
+    if path is None:
+        return {}
+    if not path.is_file():
+        problem = "this file of published figures does not exist"
+        raise AttreeError("missing-file", problem, file=path)
+    with path.open(encoding="utf-8", newline="") as handle:
+        reader = csv.DictReader(handle)
+        wanted = {"table", "row", "language", "metric", "value"}
+        if missing := wanted - set(reader.fieldnames or ()):
+            problem = f"missing columns {', '.join(sorted(missing))}"
+            raise AttreeError("missing-columns", problem, file=path, line=1)
+        lines = [line for line in reader if line["table"] == table]
+    figures = {}
+    for line in lines:
+        row, language, metric = (line[name].lower() for name in ("row", "language", "metric"))
+        figures[row, language, metric] = float(line["value"])
+    return figures
+
+
+def score_rows(paths: Iterable[Path], published: Published) -> list[ScoreRow]:
+    """Read summaries of ``attree score`` and ``attree baselines``, parsers before baselines."""
+    summaries = ((read_described(path, dict[str, Any], **_FORM), path) for path in paths)
+    rows = [row for summary, path in summaries for row in rows_of(summary, path, published)]
+    return sorted(rows, key=lambda row: row.is_baseline)
+
+
+def rows_of(summary: Mapping[str, Any], path: Path | None, published: Published) -> list[ScoreRow]:
+    """Return the row of a summary of ``attree score``, or the rows of one of ``attree baselines``.
+
+    Raises:
+        AttreeError: ``summary`` is no such summary.
+    """
+    if "baselines" not in summary:
+        return [_row(summary, path, published)]
+    scores = described(summary["baselines"], dict[str, dict[str, Any]], file=path, **_FORM)
+    _check_has(scores, BASELINES, path)
+    return [
+        _row({**summary, **scores[name], "parser": name, "encoder": "none"}, path, published)
+        for name in BASELINES
+    ]
+
+
+def _row(summary: Mapping[str, Any], path: Path | None, published: Published) -> ScoreRow:
+    _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *HEADINGS), path)
+    facts = {**_at(summary, "protocol", "sentences"), **_at(summary, "protocol"), **summary}
+    facts = {name: fact for name, fact in facts.items() if fact is not None}
+    facts["values"] = {metric: summary.get(metric) for metric in METRICS}
+    facts["seen"] = _at(summary, "provenance", "parses", "settings").get("overlap", 0)
+    facts |= {"published": {}, "confusion": None, "file": str(path)}
+    row = described(facts, ScoreRow, file=path, **_FORM)
+    key = row.parser.lower(), row.language.lower()
+    figures = {m: published[(*key, m)] for m in HEADINGS if (*key, m) in published}
+    return replace(row, confusion=confusion_of(summary, path), published=figures)
+
+
+def _at(summary: Any, *keys: str) -> dict[str, Any]:
+    """Return a mapping inside a summary; empty if there is none."""
+    for key in keys:
+        summary = summary.get(key) if isinstance(summary, dict) else None
+    return summary if isinstance(summary, dict) else {}
+
+
+def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path | None) -> None:
+    for name in names:
+        if name not in summary:
+            problem = f"this score summary has no {name!r}"
+            raise AttreeError("missing-columns", problem, file=path, fix=_FORM["fix"])
