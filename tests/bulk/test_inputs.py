@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from attree.raw_text import inputs
 from attree.raw_text.inputs import InputFile, find_inputs, natural, open_input
-from attree.raw_text.lines import STATUSES, line_ids, parse_lines, reasons, refuse_treebanks
+from attree.raw_text.lines import STATUSES, parse_lines, refuse_treebanks
 from tests.bulk.conftest import BAD_LINES
 from tests.refusals import refused
 
@@ -43,10 +43,12 @@ def _read(file: InputFile, *, lines: int = 7, column: str = "text") -> list[tupl
     with open_input(file, column=column) as reader:
         first = True
         while (taken := reader.take(lines))[1]:
-            texts, statuses = parse_lines(taken[0], kind=file.kind, column=column, first=first)
-            assert len(texts) == taken[1]
-            joined = (text if isinstance(text, str) else " ".join(text) for text in texts)
-            found += zip(joined, statuses, strict=True)
+            read = parse_lines(taken[0], kind=file.kind, column=column, first=first)
+            assert len(read) == taken[1]
+            found += [
+                (one.text if isinstance(one.text, str) else " ".join(one.text), one.status)
+                for one in read
+            ]
             first = False
     return found
 
@@ -311,19 +313,17 @@ def test_malformed_lines_have_reasons_and_ids_come_back() -> None:
         b"9" * 5000,
     ]
     payload = b"\n".join(lines) + b"\n"
-    _, statuses = parse_lines(payload, kind="json", column="text", first=True)
-    assert statuses == ["ok", *["malformed"] * 5, "ok", "ok", "malformed"]
-    found = reasons(payload, statuses, kind="json", column="text", first=11, most=6)
-    assert found == [
-        "line 12: no field 'text'",
-        "line 13: not JSON (Expecting property name enclosed in double quotes)",
-        "line 14: not a JSON object",
-        "line 15: text is neither a text nor a list of words",
-        "line 16: a word with a space in it",
-        "line 19: not JSON (a number of too many digits)",
+    read = parse_lines(payload, kind="json", column="text", first=True)
+    assert [one.status for one in read] == ["ok", *["malformed"] * 5, "ok", "ok", "malformed"]
+    assert [one.reason for one in read if one.reason] == [
+        "no field 'text'",
+        "not JSON (Expecting property name enclosed in double quotes)",
+        "not a JSON object",
+        "text is neither a text nor a list of words",
+        "a word with a space in it",
+        "not JSON (a number of too many digits)",
     ]
-    assert len(reasons(payload, statuses, kind="json", column="text", first=1)) == 5
-    assert line_ids(payload, statuses, "id") == ["a1", *[None] * 5, "13", None, None]
+    assert [one.id for one in read] == ["a1", *[None] * 5, "13", None, None]
 
 
 def test_no_input_is_one_line() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from attree.bulk.output import read_trees
 from attree.raw_text.inputs import find_inputs
-from attree.raw_text.lines import line_constraints, parse_lines, reasons, refuse_treebanks
+from attree.raw_text.lines import parse_lines, refuse_treebanks
 from attree.treebank.brackets import bracketed
 from attree.treebank.half import constraints_of, read_line
 from attree.treebank.pairing import read_whole
@@ -196,19 +196,15 @@ def test_apply_keeps_what_is_known_if_it_is_asked_to(
 
 def test_lines_say_what_is_known_and_why_they_are_bad() -> None:
     payload = b"\n".join(LINES) + b"\n"
-    texts, statuses = parse_lines(payload, kind="half", column="text", first=True)
-    found = line_constraints(payload, statuses, kind="half")
-    assert texts[1] == ["the", "old", "man", "walked", "home"] and not found[1]
+    read = parse_lines(payload, kind="half", column="text", first=True)
+    found = [one.constraints for one in read]
+    assert read[1].text == ["the", "old", "man", "walked", "home"] and not found[1]
     assert found[0] == Constraints(((0, 3, "NP"), (4, 7, None)), ((5, 7),))
     assert found[4:11] == [None] * 7
-    assert line_constraints(b"a\nb\n", ["ok", "ok"], kind="text") == [None, None]
-    told = reasons(payload, statuses, kind="half", column="text", first=1, most=9)
-    assert [one.partition(":")[0] for one in told] == ["line 5", "line 6", *_lines(7, 8, 9)]
+    told = [one.reason for one in read]
+    assert [number for number, reason in enumerate(told, 1) if reason] == [5, 6, 7, 8, 9]
+    told = [reason for reason in told if reason]
     assert "not closed" in told[2] and "not one tree" in told[3]
-
-
-def _lines(*numbers: int) -> list[str]:
-    return [f"line {number}" for number in numbers]
 
 
 @pytest.mark.parametrize(

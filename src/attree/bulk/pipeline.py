@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,8 +30,8 @@ from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_sh
 from attree.parsers.batches import Prepared, in_threads, threads_of
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
-from attree.raw_text.lines import EMPTY, line_constraints, line_ids, parse_lines, reasons
-from attree.raw_text.words import Line, Tokeniser, tokeniser
+from attree.raw_text.lines import EMPTY, InputLine, parse_lines
+from attree.raw_text.words import Tokeniser, tokeniser
 from attree.trees import FALLBACK, OK, TOO_LONG
 from attree.trees.constraints import Constraints
 from attree.trees.trees import Trees
@@ -138,36 +138,37 @@ class Pipeline:
     def _prepare(self, work: Work, future: Future[Done]) -> _Rows:
         rows = _Rows(work.number, future)
         for source in work.sources:
-            how: Any = {"kind": source.kind, "column": self._settings.column}
-            texts, statuses = parse_lines(source.payload, first=source.first == 1, **how)
-            self._add(rows, source, texts, statuses)
-            malformed = reasons(source.payload, statuses, first=source.first, **how)
-            rows.malformed += [f"{source.file}: {reason}" for reason in malformed]
+            lines = parse_lines(
+                source.payload,
+                kind=source.kind,
+                column=self._settings.column,
+                first=source.first == 1,
+                id_field=self._settings.id,
+            )
+            self._add(rows, source, lines)
+            rows.malformed += [
+                f"{source.file}: line {number}: {line.reason}"
+                for number, line in enumerate(lines, source.first)
+                if line.reason
+            ]
             del rows.malformed[REASONS:]
         self._choose(rows)
         return rows
 
-    def _add(
-        self, rows: _Rows, source: LinesOfFile, texts: list[Line], statuses: Sequence[str]
-    ) -> None:
+    def _add(self, rows: _Rows, source: LinesOfFile, lines: list[InputLine]) -> None:
         """Add a row for each sentence of lines; a line without sentences has a row too."""
-        rows.lines += len(texts)
-        split = self._words(texts)
-        statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, split, strict=True)]
-        ids: Sequence[str | None] = [None] * len(texts)
-        if source.kind == "json":
-            ids = line_ids(source.payload, statuses, self._settings.id)
-        by_line = line_constraints(source.payload, statuses, kind=source.kind)
-        lines = zip(statuses, split, ids, by_line, strict=True)
-        for line, (status, sentences, name, constraints) in enumerate(lines, source.first):
+        rows.lines += len(lines)
+        split = self._words([line.text for line in lines])
+        for place, (line, sentences) in enumerate(zip(lines, split, strict=True), source.first):
+            status = TOO_LONG if sentences is None else line.status
             for number, words in enumerate([[]] if sentences is None else sentences):
                 rows.file.append(source.file)
-                rows.line.append(line)
+                rows.line.append(place)
                 rows.sentence.append(number)
                 rows.words.append(words)
                 rows.status.append(status if words or status != OK else EMPTY)
-                rows.id.append(name)
-                rows.constraints.append(constraints)
+                rows.id.append(line.id)
+                rows.constraints.append(line.constraints)
 
     def _choose(self, rows: _Rows) -> None:
         """Tokenise the sentences to parse into pieces, and make batches of them."""

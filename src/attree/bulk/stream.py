@@ -47,8 +47,8 @@ def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Li
 
 def first_lines(inputs: Iterable[Path], column: str) -> Iterator[Line]:
     """Yield the lines of files and folders, as text or words, reading only as far as needed."""
-    for _, _, texts, _ in read_lines(find_inputs(inputs)[0], column):
-        yield from texts
+    for _, _, lines in read_lines(find_inputs(inputs)[0], column):
+        yield from (line.text for line in lines)
 
 
 def stream(

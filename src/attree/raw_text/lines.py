@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,154 +36,120 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _CONTROL_OR_END = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-class _RefusedError(Exception):
-    """A line without text.
+@dataclass(slots=True)
+class InputLine:
+    """What is read of a line.
 
     Attributes:
-        status: of the line.
-        reason: why it is malformed or contradictory.
+        text: or its words if they are given; empty unless the line is ``ok``.
+        status: one of :data:`STATUSES`.
+        reason: why it is malformed or contradictory; else empty.
+        id: the line's own, of JSON: a text, or a whole number as text.
+        constraints: on the tree of a partly bracketed line.
     """
 
-    def __init__(self, status: str, reason: str = "") -> None:
-        super().__init__(reason)
-        self.status, self.reason = status, reason
+    text: Line = ""
+    status: str = OK
+    reason: str = ""
+    id: str | None = None
+    constraints: Constraints | None = None
 
 
-def _text_line(raw: bytes, column: str = "") -> str:
+def _text_line(raw: bytes, column: str, id_field: str) -> InputLine:
     try:
         text = raw.decode("utf-8").removesuffix("\r")
     except UnicodeDecodeError:
-        raise _RefusedError(UNDECODABLE) from None
-    if _CONTROL.search(text):
-        raise _RefusedError(CONTROL)
-    return text
+        return InputLine(status=UNDECODABLE)
+    return InputLine(status=CONTROL) if _CONTROL.search(text) else InputLine(text)
 
 
-def _half_line(raw: bytes, column: str = "") -> Line:
-    status, text = MALFORMED, _text_line(raw)
+def _half_line(raw: bytes, column: str, id_field: str) -> InputLine:
+    line, status = _text_line(raw, column, id_field), MALFORMED
+    if line.status != OK:
+        return line
     try:
-        sentence = half.read_line(text)
+        sentence = half.read_line(str(line.text))
         status = CONTRADICTORY
-        half.constraints_of(sentence)
+        return InputLine(list(sentence.words), constraints=half.constraints_of(sentence))
     except AttreeError as error:
-        raise _RefusedError(status, str(error)) from None
-    return list(sentence.words)
+        return InputLine(status=status, reason=str(error))
 
 
-def _json_line(raw: bytes, column: str) -> Line:
-    value = _json(raw)
-    if not isinstance(value, dict):
-        raise _RefusedError(MALFORMED, "not a JSON object")
-    if column not in value:
-        raise _RefusedError(MALFORMED, f"no field {column!r}")
-    return _check_value(value[column], column)
-
-
-def _json(raw: bytes) -> Any:
+def _json_line(raw: bytes, column: str, id_field: str) -> InputLine:
+    """Read an object of JSON Lines, or if there is no ``column`` a value."""
     try:
-        return json.loads(raw.decode("utf-8"))
+        value = json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError:
-        raise _RefusedError(UNDECODABLE) from None
+        return InputLine(status=UNDECODABLE)
     except ValueError as error:
+        if not raw.strip():
+            return InputLine(status=EMPTY)
         why = f"not JSON ({getattr(error, 'msg', 'a number of too many digits')})"
-        raise _RefusedError(MALFORMED if raw.strip() else EMPTY, why) from None
+        return InputLine(status=MALFORMED, reason=why)
     except RecursionError:
-        raise _RefusedError(MALFORMED, "JSON nested too deeply") from None
+        return InputLine(status=MALFORMED, reason="JSON nested too deeply")
+    if not column:
+        return _of_value(value, "the value")
+    if not isinstance(value, dict):
+        return InputLine(status=MALFORMED, reason="not a JSON object")
+    if column not in value:
+        return InputLine(status=MALFORMED, reason=f"no field {column!r}")
+    line = _of_value(value[column], column)
+    name = value.get(id_field)
+    if line.status != MALFORMED and isinstance(name, str | int) and not _is_bad(str(name)):
+        line.id = str(name)
+    return line
 
 
-def _check_value(value: Any, name: str) -> Line:
-    """Return a text or its words; refuse escapes of JSON as strictly as bytes."""
+def _of_value(value: Any, name: str) -> InputLine:
+    """Return the line of a text or its words; refuse escapes of JSON as strictly as bytes."""
     if value is None:
-        raise _RefusedError(EMPTY)
+        return InputLine(status=EMPTY)
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise _RefusedError(MALFORMED, f"{name} is neither a text nor a list of words")
+        why = f"{name} is neither a text nor a list of words"
+        return InputLine(status=MALFORMED, reason=why)
     if words is value and any(len(word.split()) > 1 for word in words):
         # it would be read back as two words
-        raise _RefusedError(MALFORMED, "a word with a space in it")
+        return InputLine(status=MALFORMED, reason="a word with a space in it")
     text = " ".join(words)
+    # a value of several lines is one text, as JSON keeps documents
+    if status := _is_bad(text.replace("\n", " ").replace("\r", " ")):
+        return InputLine(status=status)
+    return InputLine(words if words is value else text)
+
+
+def _is_bad(text: str) -> str:
+    """Return the status of a text that cannot be encoded or has control characters, else ``""``."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise _RefusedError(UNDECODABLE) from None
-    # a value of several lines is one text, as JSON keeps documents
-    if _CONTROL.search(text.replace("\n", " ").replace("\r", " ")):
-        raise _RefusedError(CONTROL)
-    return words if words is value else text
+        return UNDECODABLE
+    return CONTROL if _CONTROL.search(text) else ""
 
 
-#: Kind of input → function that reads the text, or the words, of a line of its payload.
-PARSERS: dict[str, Callable[[bytes, str], Line]] = {
+#: Kind of input → function that reads a line of its payload.
+PARSERS: dict[str, Callable[[bytes, str, str], InputLine]] = {
     "text": _text_line,
     "json": _json_line,
-    "parquet": lambda raw, column: _check_value(_json(raw), "the value"),
+    "parquet": lambda raw, column, id_field: _json_line(raw, "", id_field),
     "half": _half_line,
 }
 
 
-def _read(raw: bytes, kind: str, column: str) -> tuple[Line, str, str]:
-    """Return a line's text, its status, and why it is malformed or contradictory."""
+def _read(raw: bytes, kind: str, column: str, id_field: str) -> InputLine:
     if len(raw) > LINE_BYTES:
-        return "", TOO_LONG, ""
+        return InputLine(status=TOO_LONG)
     try:
-        return PARSERS[kind](raw, column), OK, ""
-    except _RefusedError as refused:
-        return "", refused.status, refused.reason
+        return PARSERS[kind](raw, column, id_field)
     except Exception:
         # no line may stop the other lines of its shard
-        return "", MALFORMED, "it cannot be read"
-
-
-def reasons(
-    payload: bytes, statuses: Sequence[str], *, kind: str, column: str, first: int, most: int = 5
-) -> list[str]:
-    """Say why the first malformed or contradictory lines are so: ``line 3: no field 'text'``.
-
-    Args:
-        payload, kind, column: arguments of :func:`parse_lines`.
-        statuses: its result.
-        first: 1-based number of the payload's first line.
-        most: how many lines are described.
-    """
-    wrong = (MALFORMED, CONTRADICTORY)
-    rows = [row for row, status in enumerate(statuses) if status in wrong][:most]
-    lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n") if rows else []
-    return [f"line {first + row}: {_read(lines[row], kind, column)[2]}" for row in rows]
-
-
-def line_ids(payload: bytes, statuses: Sequence[str], field_name: str) -> list[str | None]:
-    """Return each JSON line's value of ``field_name``, a text or whole number, else None."""
-    return [
-        None if status == MALFORMED else _read_id(raw, field_name)
-        for raw, status in zip(_split(payload, b"\n"), statuses, strict=True)
-    ]
-
-
-def _read_id(raw: bytes, field_name: str) -> str | None:
-    try:
-        value = json.loads(raw)[field_name]
-        value = str(value) if isinstance(value, str | int) else None
-        return None if value is None or _CONTROL.search(value) else value.encode().decode()
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-        return None
-
-
-def line_constraints(
-    payload: bytes, statuses: Sequence[str], *, kind: str
-) -> list[Constraints | None]:
-    """Return the constraints of each line, None where it has none or is not ``ok``."""
-    if kind != "half":
-        return [None] * len(statuses)
-    lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n")
-    return [
-        half.constraints_of(half.read_line(_text_line(raw))) if status == OK else None
-        for raw, status in zip(lines, statuses, strict=True)
-    ]
+        return InputLine(status=MALFORMED, reason="it cannot be read")
 
 
 def parse_lines(
-    payload: bytes, *, kind: str, column: str, first: bool
-) -> tuple[list[Line], list[str]]:
+    payload: bytes, *, kind: str, column: str, first: bool, id_field: str = "id"
+) -> list[InputLine]:
     """Read the lines of a payload.
 
     Args:
@@ -190,19 +157,16 @@ def parse_lines(
         kind: a key of :data:`PARSERS`.
         column: the field of JSON Lines that is read.
         first: whether the payload begins the file, where a byte-order mark may stand.
-
-    Returns:
-        the text (or words) and the status of each line; the text is empty unless ``ok``.
+        id_field: the field of JSON Lines that holds a line's id.
     """
     if first:
         payload = payload.removeprefix(_BYTE_ORDER_MARK)
     if kind == "text" and (texts := _split_plain(payload)) is not None:
-        return texts, [OK] * len(texts)
-    read = [_read(raw, kind, column) for raw in _split(payload, b"\n")]
-    return [text for text, _, _ in read], [status for _, status, _ in read]
+        return list(map(InputLine, texts))
+    return [_read(raw, kind, column, id_field) for raw in _split(payload, b"\n")]
 
 
-def _split_plain(payload: bytes) -> list[Line] | None:
+def _split_plain(payload: bytes) -> list[str] | None:
     """Return the lines of a text if all are ``ok``, which is usual and fast; else None."""
     try:
         text = payload.decode("utf-8")
@@ -210,21 +174,31 @@ def _split_plain(payload: bytes) -> list[Line] | None:
         return None
     if _CONTROL_OR_END.search(text):
         return None
-    lines: list[Line] = _split(text, "\n")
+    lines: list[str] = _split(text, "\n")
     return lines if max(map(len, lines), default=0) * 4 <= LINE_BYTES else None
+
+
+def _split(payload: Any, end: Any) -> Any:
+    lines = payload.split(end)
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def read_lines(
     files: Iterable[InputFile], column: str
-) -> Iterator[tuple[InputFile, int, list[Line], list[str]]]:
-    """Yield file, first line number, texts and statuses of some lines at a time."""
+) -> Iterator[tuple[InputFile, int, list[InputLine]]]:
+    """Yield file, number of the first line, and some lines at a time."""
     for file in files:
         with open_input(file, column=column) as reader:
             first = 1
             while (block := reader.take(_LINES_AT_A_TIME))[1]:
                 begins = first == 1
-                texts = parse_lines(block[0], kind=file.kind, column=column, first=begins)
-                yield file, first, *texts
+                yield (
+                    file,
+                    first,
+                    parse_lines(block[0], kind=file.kind, column=column, first=begins),
+                )
                 first += block[1]
 
 
@@ -235,19 +209,13 @@ def read_sentences(
 
     Lines that the tokeniser refuses have the status ``too_long`` too.
     """
-    for file, first, texts, statuses in read_lines(files, column):
-        for number, (status, parts) in enumerate(zip(statuses, split(texts), strict=True), first):
-            if status != OK or parts is None:
-                yield file, number, TOO_LONG if status == OK else status, []
+    for file, first, lines in read_lines(files, column):
+        sentences = split([line.text for line in lines])
+        for number, (line, parts) in enumerate(zip(lines, sentences, strict=True), first):
+            if line.status != OK or parts is None:
+                yield file, number, TOO_LONG if line.status == OK else line.status, []
             else:
                 yield file, number, OK, parts
-
-
-def _split(payload: Any, end: Any) -> Any:
-    lines = payload.split(end)
-    if not lines[-1]:
-        lines.pop()
-    return lines
 
 
 #: Format → pattern of its beginning. Such a file is a treebank or mark-up, not raw text.
@@ -318,16 +286,14 @@ def read_texts(files: Iterable[InputFile], passed: Counter[str] | None = None) -
         if file.kind == "parquet":
             yield from filter(None, map(" ".join, table_words(file.path)[0]))
             continue
-        for _, first, texts, statuses in read_lines([file], "text"):
-            for line, (text, status) in enumerate(zip(texts, statuses, strict=True), first):
-                if status == UNDECODABLE:
-                    fix = "convert it with `iconv`"
-                    raise AttreeError(
-                        "encoding", "this text is not UTF-8", file=file.path, line=line, fix=fix
-                    )
-                if status not in (OK, EMPTY) and passed is not None:
-                    passed[status] += 1
-                words = text if isinstance(text, str) else " ".join(text)
+        for _, first, lines in read_lines([file], "text"):
+            for number, line in enumerate(lines, first):
+                if line.status == UNDECODABLE:
+                    problem, fix = "this text is not UTF-8", "convert it with `iconv`"
+                    raise AttreeError("encoding", problem, file=file.path, line=number, fix=fix)
+                if line.status not in (OK, EMPTY) and passed is not None:
+                    passed[line.status] += 1
+                words = line.text if isinstance(line.text, str) else " ".join(line.text)
                 if stripped := words.strip():
                     yield stripped
 
