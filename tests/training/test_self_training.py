@@ -78,10 +78,9 @@ def test_the_session_gives_it_the_other_sentences_and_none_that_is_evaluated(
     every = rows["words"].to_pylist()
     left = next(row for row, words in enumerate(every) if len(words) > 6 and words in plain.raw)
     write_table(tested, rows.slice(left, 1), schema=SENTENCES_SCHEMA, metadata={})
-    chosen = choose_trees(treebank, Choice(["4"], None, 0), [tested], raw=True)
+    chosen = choose_trees(treebank, Choice(["4"], None, 0), [tested])
     assert every[left] not in chosen.raw
     assert chosen.trees.sentence == plain.trees.sentence
-    assert choose_trees(treebank, Choice(["4"], None, 0), []).raw == []
 
 
 def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_path: Path) -> None:
