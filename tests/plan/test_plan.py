@@ -12,7 +12,7 @@ from attree.base.errors import AttreeError
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.plan.configuration import TuningSettings, configured
-from attree.plan.inputs import Comparisons, Grammars, Section, Tables, Trained, as_options
+from attree.plan.inputs import Comparisons, Encoders, Grammars, Section, Tables, Trained, as_options
 from attree.plan.plan import Plan, TableRow
 from attree.plan.plan import make_plan as plan_of
 from attree.ready import trained_folder
@@ -183,6 +183,13 @@ def test_options_are_quoted_and_lists_repeated() -> None:
     settings = {"max_words": 3, "labels": ["NP", "A B"], "none": None}
     line = as_options(settings | {"quick": True, "slow": False})
     assert shlex.split(line) == ["--max-words", "3", "--labels", "NP", "--labels", "A B", "--quick"]
+
+
+@pytest.mark.parametrize("address", ["local", "tcp://host:8786"])
+def test_a_local_run_has_no_scheduler(address: str) -> None:
+    asked = inputs(Encoders, config(attention={"scheduler": address}))
+    named = f" --scheduler {address}" if address != "local" else ""
+    assert asked.running_options(SimpleNamespace()).endswith(f" --partition-size 500{named}")
 
 
 def test_nearest_lists_what_there_is_when_nothing_is_near() -> None:

@@ -19,7 +19,7 @@ rule attention_all:
     params:
         code=code_of("attree.cli.attention:attention_command", not_run=HEADS.not_run),
         heads=EXPERIMENTS.all_options,
-        options=as_options(CONFIG.attention.given()),
+        options=ENCODERS.running_options,
     shell:
         "attree attention {input.sentences:q} --encoder {input.encoder:q} {params.heads}"
         " --workers {threads} --threads 1 {params.options} --output {output:q} 2> {log:q}"
@@ -40,4 +40,4 @@ use rule attention_all as attention_selected with:
     params:
         code=code_of("attree.cli.attention:attention_command", not_run=HEADS.not_run),
         heads=HEADS.selections_options,
-        options=as_options(CONFIG.attention.given()),
+        options=ENCODERS.running_options,

@@ -91,6 +91,12 @@ class Encoders(Section):
         """Return the options of finding one."""
         return as_options(self.config.encoders[wildcards.encoder].given("tuning"))
 
+    def running_options(self, wildcards: Any) -> str:
+        """Return the options of running one; the command has no scheduler where it is local."""
+        settings = self.config.attention
+        local = ["scheduler"] if settings.scheduler == "local" else []
+        return as_options(settings.given(*local))
+
 
 class Heads(Section):
     """The parsers that average heads."""
