@@ -1,7 +1,8 @@
 """Run every ``bench_*.py`` beside this file and print its rows: ``python -m tests.benchmarks``.
 
-A benchmark module has ``rows() -> list[Row]``. A ratio that misses its goal is marked; it does not
-fail the run, because a shared machine may be noisy.
+A benchmark module has ``rows()``, which returns its rows, or yields each once it is measured. A
+ratio that misses its goal is marked; it does not fail the run, because a shared machine may be
+noisy.
 """
 
 from __future__ import annotations

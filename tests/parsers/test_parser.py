@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from attree import Parser, Tree
-from attree.base.options import MOST_BEST
+from attree.decoding import MOST_BEST
 from attree.decoding.batch import decode
 from attree.encoder.converted import installed
 from attree.encoder.source import adapted_fingerprint, find_encoder, read_adapter

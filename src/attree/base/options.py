@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Setting = TypeVar("Setting")
 
-#: The most trees of a sentence that are ranked: each costs time and memory, and with labels there
-#: are more than anybody can count.
-MOST_BEST = 10_000
-
 #: The largest seed that every library takes.
 MOST_SEED = 2**32 - 1
 

@@ -15,6 +15,7 @@ from attree.base.errors import AttreeError
 from attree.base.options import between
 from attree.base.terminal import in_json, say, unread
 from attree.base.text import safe
+from attree.decoding import MOST_BEST
 from attree.ready import default_parser
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def try_command(
     encoder: options.Encoder | None = None,
     language: options.Language | None = None,
     tokenizer: options.Tokenizer | None = None,
-    best: Annotated[int | None, Parameter(validator=between(1, options.MOST_BEST))] = None,
+    best: Annotated[int | None, Parameter(validator=between(1, MOST_BEST))] = None,
     constraints: Path | None = None,
     brackets: Annotated[bool, Parameter(group=_LOOK)] = False,
     as_json: Annotated[options.AsJson, Parameter(group=_LOOK)] = False,

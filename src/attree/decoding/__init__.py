@@ -29,6 +29,11 @@ FIXED = (
 )
 
 
+#: The most trees of a sentence that are ranked: each costs time and memory, and with labels there
+#: are more than anybody can count.
+MOST_BEST = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How a parser makes a tree from an association matrix.

@@ -257,6 +257,10 @@ def _text(token: Any) -> str:
     return token["content"] if isinstance(token, dict) else str(token)
 
 
+#: What a batch costs beside its pieces, as a share of the most pieces of a batch.
+_BATCH = 1 / 16
+
+
 def batches(
     lengths: Sequence[int] | np.ndarray,
     *,
@@ -273,8 +277,8 @@ def batches(
             matrices of long sentences.
 
     Returns:
-        int64 index arrays into ``lengths``, the longest sentences first: the first batch is the
-        largest, so that memory runs out at once or never. Every sentence is in one batch.
+        int64 index arrays into ``lengths``, the longest sentences first, so that memory runs out
+        soon or never. Every sentence is in one batch.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-lengths, kind="stable")
@@ -285,7 +289,11 @@ def batches(
         most = tokens_per_batch // longest
         if cells_per_batch is not None:
             most = min(most, cells_per_batch // (longest * longest))
-        end = start + max(1, most)
+        end = min(start + max(1, most), len(order))
+        # pieces of padding that are spared if the batch ends before one of its sentences
+        spared = (longest - lengths[order[start:end]]) * np.arange(end - start, 0, -1)
+        if spared.max() > tokens_per_batch * _BATCH:
+            end = start + int(spared.argmax())
         groups.append(order[start:end])
         start = end
     return groups

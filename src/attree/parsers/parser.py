@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.languages import code_of
-from attree.base.options import MOST_BEST
 from attree.base.text import encodable
+from attree.decoding import MOST_BEST
 from attree.parsers.find import Overrides, ParserSource, WithoutEncoder, find, find_parser
 from attree.raw_text.words import sentences_of
 from attree.ready import default_parser
@@ -97,7 +97,7 @@ class Chart:
         (:mod:`attree.decoding.k_best`).
 
         Raises:
-            AttreeError: ``k`` is out of 1 to :data:`~attree.base.options.MOST_BEST`, or the parser
+            AttreeError: ``k`` is out of 1 to :data:`~attree.decoding.MOST_BEST`, or the parser
                 decides split by split and does not compare whole trees.
         """
         if not 1 <= k <= MOST_BEST:
