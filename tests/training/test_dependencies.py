@@ -62,7 +62,7 @@ def test_heads_of_spans_are_those_of_every_choice_of_heads(seed: int, lengths: l
                     leaving = [w for w in range(i, j) if not within[w]]
                     if len(leaving) == 1 and sum(within) == j - i - 1:
                         chance += math.prod(of_word[w][head] for w, head in enumerate(heads))
-                chance = 0.0 if j - i == n else chance
+                chance *= (1 - likely[row, i, i]) * (1 - likely[row, j - 1, j - 1]) * (j - i < n)
                 assert subtrees[row, i, j] == pytest.approx(chance, abs=1e-5)
 
 

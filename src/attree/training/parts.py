@@ -584,7 +584,8 @@ def heads_of_spans(
     words ``h`` outside. The second largest ``p(w)`` of a span's words is near 0 for a phrase, also
     for a long one of many words each of which may belong elsewhere, and near 1 for two
     neighbouring dependents of another word. A span is a subtree if exactly one of its words is a
-    head, and no word outside has its head inside; words count as independent.
+    head, no word outside has its head inside, and neither its first nor its last word is its own
+    head, as punctuation is; words count as independent.
 
     Args:
         likely: (sentences, words, words + 1), probability of each word's head.
@@ -616,7 +617,8 @@ def heads_of_spans(
                         none *= inside
                     else:
                         closed *= np.float32(1.0) - inside
-                seconds[b, i, j], subtrees[b, i, j] = second, one * closed
+                edges = (1.0 - likely[b, i, i]) * (1.0 - likely[b, j - 1, j - 1])
+                seconds[b, i, j], subtrees[b, i, j] = second, one * closed * edges
         seconds[b, 0, n] = subtrees[b, 0, n] = 0.0
     return seconds, subtrees
 
