@@ -141,8 +141,8 @@ def compare(first: Path, second: Path, /) -> None:
     """
     from attree.base import tables as render
     from attree.evaluation import HEADINGS
+    from attree.evaluation.metrics import read_scored
     from attree.evaluation.resampling import RESAMPLES, every_difference
-    from attree.evaluation.summary import read_scored
 
     parsers = read_scored(first), read_scored(second)
     lines = []

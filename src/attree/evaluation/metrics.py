@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
+from attree.base.schemas import SCORES_SCHEMA, read_table
 from attree.evaluation import DEFAULT_LABELS, METRICS, PROFILES
 from attree.evaluation.dependencies import PUNCTUATION, phrases_and_subtrees
 from attree.evaluation.labels import Confusion, LabelCount, label_confusion, label_recall
@@ -209,6 +211,14 @@ def f1_counts(
         sentence_f1_sum=np.nan_to_num(f1),
         sentence_f1_count=~np.isnan(f1),
     )
+
+
+def read_scored(path: Path) -> Scored:
+    """Read the rows that `attree score` wrote of each sentence, which have the counts of F1."""
+    table, _ = read_table(path, schema=SCORES_SCHEMA)
+    columns = (column.to_numpy() for column in table.sort_by("sentence").columns)
+    sentence, n_words, status, *spans, f1 = columns
+    return Scored(sentence, n_words, status, f1_counts(*spans, f1=f1.astype(np.float64) / 100))
 
 
 def score(

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from attree.base.files import write_json
@@ -19,7 +18,7 @@ from attree.base.schemas import (
     write_table,
 )
 from attree.evaluation import METRICS, PROFILES
-from attree.evaluation.metrics import Counts, Scored, f1_counts, score
+from attree.evaluation.metrics import Counts, score
 from attree.trees.parses import Parses
 
 #: The modules that decide a score.
@@ -123,11 +122,3 @@ def score_parses(
     }
     write_json(summary, result)
     return result
-
-
-def read_scored(path: Path) -> Scored:
-    """Read the rows that :func:`score_parses` wrote, which have the counts of F1."""
-    table, _ = read_table(path, schema=SCORES_SCHEMA)
-    columns = (column.to_numpy() for column in table.sort_by("sentence").columns)
-    sentence, n_words, status, *spans, f1 = columns
-    return Scored(sentence, n_words, status, f1_counts(*spans, f1=f1.astype(np.float64) / 100))

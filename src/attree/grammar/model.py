@@ -191,5 +191,5 @@ class Vocabulary:
         for words in sentences:
             ids, n = self.numbers(words).astype(np.int32), len(words)
             word_of = np.arange(n, dtype=np.int32)
-            pieces.append(Pieces(ids, word_of, n, 0, n > LONGEST))
+            pieces.append(Pieces(ids, word_of, n, int((ids == 0).sum()), n > LONGEST))
         return pieces

@@ -13,9 +13,8 @@ from attree.base.errors import AttreeError
 from attree.base.reading import described, read_described
 from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.labels import Confusion, confusion_of
-from attree.evaluation.metrics import Scored
+from attree.evaluation.metrics import Scored, read_scored
 from attree.evaluation.resampling import intervals
-from attree.evaluation.summary import read_scored
 
 #: baseline → its short heading, in the order of tables
 BASELINES = {
