@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
-from attree.base.schemas import SCORES_SCHEMA, read_table
 from attree.evaluation import DEFAULT_LABELS, METRICS, PROFILES
 from attree.evaluation.dependencies import PUNCTUATION, phrases_and_subtrees
 from attree.evaluation.labels import Confusion, LabelCount, label_confusion, label_recall
@@ -215,6 +214,9 @@ def f1_counts(
 
 def read_scored(path: Path) -> Scored:
     """Read the rows that `attree score` wrote of each sentence, which have the counts of F1."""
+    # training imports this module, and the first tree must not wait for pyarrow
+    from attree.base.schemas import SCORES_SCHEMA, read_table
+
     table, _ = read_table(path, schema=SCORES_SCHEMA)
     columns = (column.to_numpy() for column in table.sort_by("sentence").columns)
     sentence, n_words, status, *spans, f1 = columns
