@@ -373,13 +373,14 @@ def _fit(
 ) -> None:
     """Set the weights of a part to those of the highest penalised likelihood.
 
-    The penalty is on the distance from its first weights: zeros, or those of another parser.
+    The penalty is on the distance from its first weights: zeros, or those of another parser. The
+    blocks are on the processor, whatever the part's device.
     """
     some = blocks[:_FIRST]  # they are like the others
     scale = _Scale.of(torch.cat([block.states for block in some]))
     # the centre counts twice for spans and for words: at both boundaries
     kinds = len(part.weights) // 2
-    first, first_bias = part.weights.detach().clone(), part.bias.detach().clone()
+    first, first_bias = (values.detach().cpu().clone() for values in (part.weights, part.bias))
     first_bias[:kinds] += (scale.centre @ first).unflatten(0, (-1, 2)).sum(1)
     first /= scale.factor[:, None]
     weights, bias = first.clone().requires_grad_(), first_bias.clone().requires_grad_()
@@ -412,9 +413,10 @@ def _fit(
                 # the solver stops early once it has converged
                 advance(len(chosen) * max(passes - solver.state[weights]["func_evals"], 0))
     with torch.no_grad():
-        part.weights.copy_(weights * scale.factor[:, None])
+        found = weights * scale.factor[:, None]
+        bias[:kinds] -= (scale.centre @ found).unflatten(0, (-1, 2)).sum(1)
+        part.weights.copy_(found)
         part.bias.copy_(bias)
-        part.bias[:kinds] -= (scale.centre @ part.weights).unflatten(0, (-1, 2)).sum(1)
 
 
 def _penalty(
