@@ -18,7 +18,7 @@ from attree.training.label_fit import align_labels
 from attree.training.objectives import head_loss
 from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, DependencyPart, heads_of_spans, sum_parts
-from attree.training.recipes import HEADLESS, RECIPES, TrainingPlan
+from attree.training.recipes import RECIPES, TRUST, TrainingPlan
 from attree.training.scores import SpanScores
 from attree.training.start import Start
 from attree.treebank.conllu import read
@@ -42,50 +42,65 @@ CONLLU = """1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_
 @given(some.integers(0, 2**32 - 1), some.lists(some.integers(1, 5), min_size=1, max_size=3))
 @settings(max_examples=40, deadline=None)
 def test_heads_of_spans_are_those_of_every_choice_of_heads(seed: int, lengths: list[int]):
-    """The second head is that of plain loops; a subtree's probability sums over all choices."""
+    """Both probabilities are sums over all choices of heads."""
     side = max(lengths) + 1
     generator = np.random.default_rng(seed)
     likely = np.zeros((len(lengths), side - 1, side), np.float32)
     for row, n in zip(likely, lengths, strict=True):
         row[:n, [*range(n), side - 1]] = generator.dirichlet(np.ones(n + 1), n)
-    seconds, subtrees = heads_of_spans(likely, np.array(lengths))
+    headed, subtrees = heads_of_spans(likely, np.array(lengths))
     for row, n in enumerate(lengths):
         of_word = [likely[row, w, [*range(n), side - 1]].tolist() for w in range(n)]
         for i in range(n):
             for j in range(i + 2, n + 1):
-                outside = [1 - likely[row, w, i:j].sum() for w in range(i, j)]
-                expected = 0.0 if j - i == n else sorted(outside)[-2]
-                assert seconds[row, i, j] == pytest.approx(expected, abs=1e-5)
-                chance = 0.0
+                chance = at_most_one = 0.0
                 for heads in product(range(n + 1), repeat=n):
                     within = [i <= head < j for head in heads]
                     leaving = [w for w in range(i, j) if not within[w]]
+                    probability = math.prod(of_word[w][head] for w, head in enumerate(heads))
+                    at_most_one += probability * (len(leaving) < 2 or j - i == n)
                     if len(leaving) == 1 and sum(within) == j - i - 1:
-                        chance += math.prod(of_word[w][head] for w, head in enumerate(heads))
+                        chance += probability
                 chance *= (1 - likely[row, i, i]) * (1 - likely[row, j - 1, j - 1]) * (j - i < n)
+                assert headed[row, i, j] == pytest.approx(at_most_one, abs=1e-5)
                 assert subtrees[row, i, j] == pytest.approx(chance, abs=1e-5)
 
 
-def test_two_dependents_are_penalised_and_a_subtree_is_rewarded():
-    """``Kara kedi fareyi kovaladı``, sure heads: penalty and reward are whole."""
+def test_two_dependents_are_no_phrase_and_a_subtree_is_rewarded():
+    """``Kara kedi fareyi kovaladı``, sure heads: two heads count fully, and so does a subtree."""
     part = DependencyPart(RECIPE, {"layers": [1], "hidden": 4, "size": 3})
-    part.penalty.fill_(HEADLESS)
+    part.trust.fill_(1.0)
     heads = torch.full((1, 4, 5), 1e-6)
     for word, head in enumerate((1, 3, 3, 4)):
         heads[0, word, head] = 1.0
     part.heads = lambda *_: heads.log()  # type: ignore[method-assign]
     scores = part.scores((torch.zeros(1, 5, 4),) * 2, torch.tensor([4]))
     assert scores.phrase is not None
-    assert scores.phrase[0, 1, 3] == pytest.approx(-HEADLESS, abs=1e-3)
-    assert scores.phrase[0, 0, 2] == pytest.approx(HEADLESS / 4, abs=1e-3)
-    assert scores.span[0, 0, 2] == pytest.approx(HEADLESS / 8, abs=1e-3)
+    assert scores.phrase[0, 1, 3].tolist() == pytest.approx([0.0, math.log(1e-4)], abs=1e-3)
+    assert scores.phrase[0, 0, 2].tolist() == pytest.approx([10.0, 0.0], abs=1e-3)
+    assert scores.span[0, 0, 2] == pytest.approx(10 / 3, abs=1e-3)
     assert scores.span.sum() == scores.span[0, 0, 2]
-    assert scores.phrase[0, 2, 4] == scores.phrase[0, 0, 4] == 0
-    labels = torch.zeros(1, 5, 5, 3)
-    other = SpanScores(scores.span, scores.span, scores.n_words, labels, ("", "NP", "VP"))
-    summed = sum_parts([other, scores]).labels
+    torch.testing.assert_close(scores.phrase[0, [2, 0], 4], torch.zeros(2, 2), atol=1e-5, rtol=0)
+
+
+@given(some.integers(0, 2**32 - 1), some.floats(0, 20), some.floats(-9, 0))
+@settings(max_examples=60, deadline=None)
+def test_the_probability_of_a_phrase_is_multiplied(seed: int, reward: float, headed: float):
+    """Labels keep their shares of it, and the gradient of labels is that of this product."""
+    torch.manual_seed(seed)
+    labels = 3 * torch.randn(1, 3, 3, 4)
+    before = labels.clone()
+    before[..., 1:] += reward
+    phrase = torch.zeros(1, 3, 3, 2)
+    phrase[..., 0], phrase[..., 1] = reward, headed
+    zeros = torch.zeros(1, 3, 3)
+    part = SpanScores(zeros, zeros, torch.tensor([2]), labels.requires_grad_(), ("", "A", "B", "C"))
+    told = SpanScores(zeros, zeros, torch.tensor([2]), phrase=phrase, heads=zeros[:, :2])
+    summed = sum_parts([part, told]).labels
     assert summed is not None
-    assert summed[0, 1, 3].tolist() == pytest.approx([0.0, -HEADLESS, -HEADLESS], abs=1e-3)
+    found, expected = (x.double().softmax(-1)[..., 1:] for x in (summed, before))
+    torch.testing.assert_close(found, expected * math.exp(headed), atol=1e-5, rtol=1e-3)
+    assert torch.autograd.grad(found.sum(), labels)[0].isfinite().all()
 
 
 def test_heads_come_from_conllu_and_punctuation_is_its_own():
@@ -107,7 +122,7 @@ def test_heads_are_learned_and_count_once_the_parser_is_trained(encoder, trees):
     taught = replace(trees, gold=chain)
     first = fit(encoder, taught, PLAN)
     part = first.scorer.each()["dependencies"]
-    assert float(part.penalty) == HEADLESS
+    assert float(part.trust) == pytest.approx(TRUST)
     source = BatchSource.of(encoder, trees.words, first.scorer)
     heads = first.span_scores(source.batch(range(len(chain)))).heads
     assert heads is not None
@@ -120,7 +135,7 @@ def test_heads_are_learned_and_count_once_the_parser_is_trained(encoder, trees):
     plan = Start("first", first).plan(replace(PLAN, steps=1), encoder.n_layers, 3)
     again = fit(encoder, trees, plan, first=first)
     theirs = again.scorer.each()["dependencies"]
-    assert float(theirs.penalty) == HEADLESS
+    assert float(theirs.trust) == pytest.approx(TRUST)
     assert torch.allclose(theirs.pair, part.pair, atol=1e-3)
 
 

@@ -33,7 +33,7 @@ from attree.training.parts import (
     NameReader,
     SpanScorer,
 )
-from attree.training.recipes import HEADLESS, MANY_TREES, TrainingPlan, for_trees
+from attree.training.recipes import MANY_TREES, TRUST, TrainingPlan, for_trees
 from attree.training.start import carry_over
 from attree.trees.sampling import fingerprints
 
@@ -134,7 +134,7 @@ def fit(
         _average(learner.scorer, before, first, _to_learn(first, features, trees.gold))
     dependencies = parser.scorer.each().get("dependencies")
     if first is None and isinstance(dependencies, DependencyPart):
-        dependencies.penalty.fill_(HEADLESS)
+        dependencies.trust.fill_(TRUST)
     fit_aside(parser, learner, features, gold, progress=progress)
     earlier = [] if first is None else [first.trained_on]
     parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])

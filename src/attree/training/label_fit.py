@@ -36,6 +36,7 @@ from attree.training.objectives import split_batch
 from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, sum_parts
 from attree.training.recipes import LABELLED
+from attree.training.scores import told_by_heads
 
 #: Penalty on squared weights, in nats, for states scaled to a variance of 1 over all of them.
 PENALTY = 0.02
@@ -68,7 +69,8 @@ class LabelledSpans:
         target: (spans,) int64, number of the label, :data:`UNKNOWN_LABEL` or :data:`SOME_LABEL`.
         weight: (spans,) float32, how much each span counts.
         partial: (spans,) bool, True for spans of partly bracketed trees.
-        phrase: (spans,) float32, what dependencies add to every label but the empty one.
+        phrase: (spans, 2) float32, what dependencies say of each span: see
+            :func:`attree.training.scores.told_by_heads`.
     """
 
     states: Tensor
@@ -129,7 +131,8 @@ def _spans_of_trees(
         parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
         summed = sum_parts(parts)
         scores = summed.span.cpu().double()
-        phrase = torch.zeros_like(scores) if summed.phrase is None else summed.phrase.cpu()
+        phrase = summed.phrase
+        phrase = torch.zeros((*scores.shape, 2)) if phrase is None else phrase.cpu()
         if trees.penalties is not None:
             scores = scores + trees.penalties
         # span probabilities among the trees that are compatible with gold
@@ -253,7 +256,15 @@ def fit_tags(
                 begin, none = np.arange(n), np.zeros(n, np.int64)
                 target = np.array([code[tag] for tag in tree.tags])
                 one = np.ones(n, np.float32)
-                columns = (begin, begin + 1, none, target, one, none > 0, np.zeros_like(one))
+                columns = (
+                    begin,
+                    begin + 1,
+                    none,
+                    target,
+                    one,
+                    none > 0,
+                    np.zeros((n, 2), np.float32),
+                )
                 yield row[: n + 1], columns
 
     _fit(part, _blocks(gold, sample(gold, len(part.names)), words), _TAG_PENALTY, progress)
@@ -467,8 +478,11 @@ def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
     begins = flat.index_select(0, 2 * word * count + spans.begin)
     ends = flat.index_select(0, (2 * word + 1) * count + spans.end)
     extra = bias[2:].sum(0) * (spans.kind == 2)[:, None]
-    phrase = spans.phrase[:, None] * (torch.arange(flat.shape[1]) > 0)
-    return begins + ends + bias.index_select(0, word) + extra + phrase
+    logits = begins + ends + bias.index_select(0, word) + extra
+    if spans.phrase.any():
+        added = told_by_heads(logits, spans.phrase)[:, None]
+        logits = logits + added * (torch.arange(flat.shape[1]) > 0)
+    return logits
 
 
 #: Assumed share of phrases that are given, if there is no whole tree to estimate it from.

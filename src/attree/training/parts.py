@@ -29,7 +29,7 @@ from attree.training.projection import (
     state_batch,
 )
 from attree.training.recipes import FewShotRecipe, TrainingPlan
-from attree.training.scores import SpanScores, span_mask, span_scores
+from attree.training.scores import SpanScores, span_mask, span_scores, told_by_heads
 from attree.trees.trees import Trees
 
 #: combination of heads → functions applied to each matrix, to the weights, and to the sum
@@ -480,30 +480,30 @@ def with_tags(trees: Trees, scores: SpanScores) -> Trees:
 
 #: Size of the vectors of words as dependents and as heads.
 _DEPENDENCY_SIZE = 192
-#: Probabilities of a second head between which the penalty grows from none to all of it.
-_SECOND_HEAD = (0.4, 0.9)
+#: The least probability of no second head that counts.
+_LEAST_HEADED = 1e-4
 #: Probabilities of a subtree between which the reward grows from none to all of it.
 _SUBTREE = (0.1, 0.7)
-#: Reward of a subtree's labels, and of its span, as shares of the penalty.
-_REWARDS = (1 / 4, 1 / 8)
+#: Reward of a subtree's labels, and of its span: nats for a trust of 1.
+_REWARDS = (10.0, 10 / 3)
 
 
 class DependencyPart(BoundaryReader):
-    """A penalty for spans that have more than one head, and a reward for subtrees.
+    """What dependencies say of spans: few with two heads are phrases, most subtrees are.
 
     A phrase of any grammar has one word whose head lies outside it, and a word with all that
     depends on it is nearly always a phrase. A biaffine classifier (Dozat and Manning 2017) gives
     the probability ``p(h | w)`` that word ``h``, or none, is the head of word ``w``; punctuation is
-    its own head. The probability of a second head in a span (:func:`heads_of_spans`) lowers the
-    logits of all its labels but the empty one, by up to ``penalty``; the probability that it is a
-    subtree raises them, and the span's own score.
+    its own head. The probability that a span is a phrase is multiplied by that of no second head
+    in it (:func:`heads_of_spans`), to the power ``trust``; the probability that it is a subtree
+    raises the logits of its labels before, and the span's own score.
 
     The classifier is trained on dependency trees, beside the other parts but apart from them: a
     span's score in training trees, which the other parts know by heart, would teach that heads do
-    not matter. So the penalty is zero until the parser is trained.
+    not matter. So ``trust`` is zero until the parser is trained.
 
     Attributes:
-        penalty: in nats; :data:`attree.training.recipes.HEADLESS` in a trained parser.
+        trust: :data:`attree.training.recipes.TRUST` in a trained parser.
     """
 
     reads_layers = True
@@ -516,8 +516,8 @@ class DependencyPart(BoundaryReader):
         self.pair = nn.Parameter(torch.zeros(size + 1, size))
         self.root = nn.Parameter(torch.zeros(size))
         self.own = nn.Parameter(torch.zeros(size))
-        self.penalty: Tensor
-        self.register_buffer("penalty", torch.zeros(()))
+        self.trust: Tensor
+        self.register_buffer("trust", torch.zeros(()))
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
@@ -560,42 +560,38 @@ class DependencyPart(BoundaryReader):
         side = heads.shape[2]
         span = torch.zeros(len(heads), side, side, dtype=torch.float64, device=heads.device)
         phrase = None
-        if penalty := float(self.penalty):
+        if trust := float(self.trust):
             likely = heads.detach().exp().cpu().numpy()
-            second, subtree = heads_of_spans(likely, n_words.cpu().numpy())
-            sure = penalty * _ramp(subtree, *_SUBTREE)
-            phrase = torch.from_numpy(_REWARDS[0] * sure - penalty * _ramp(second, *_SECOND_HEAD))
-            phrase, span = phrase.to(heads), torch.from_numpy(_REWARDS[1] * sure).to(span)
+            headed, subtree = heads_of_spans(likely, n_words.cpu().numpy())
+            low, high = _SUBTREE
+            sure = trust * np.clip((subtree - low) / (high - low), 0.0, 1.0)
+            told = _REWARDS[0] * sure, trust * np.log(np.maximum(headed, _LEAST_HEADED))
+            phrase = torch.from_numpy(np.stack(told, -1)).to(heads)
+            span = torch.from_numpy(_REWARDS[1] * sure).to(span)
         return SpanScores(span, span, n_words, phrase=phrase, heads=heads)
-
-
-def _ramp(chances: NDArray[np.float32], low: float, high: float) -> NDArray[np.float32]:
-    """Return 0 up to ``low``, 1 from ``high`` on, and a straight line between them."""
-    return np.clip((chances - np.float32(low)) / np.float32(high - low), 0.0, 1.0)
 
 
 @kernel
 def heads_of_spans(
     likely: NDArray[np.float32], n_words: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return how probable a second head is in each span, and that the span is a subtree.
+    """Return how probable it is that a span has no second head, and that it is a subtree.
 
     A word is a head of a span where its own head lies outside: ``p(w) = Σ p(h | w)`` over the
-    words ``h`` outside. The second largest ``p(w)`` of a span's words is near 0 for a phrase, also
-    for a long one of many words each of which may belong elsewhere, and near 1 for two
-    neighbouring dependents of another word. A span is a subtree if exactly one of its words is a
-    head, no word outside has its head inside, and neither its first nor its last word is its own
-    head, as punctuation is; words count as independent.
+    words ``h`` outside. A span is a subtree if exactly one of its words is a head, no word outside
+    has its head inside, and neither its first nor its last word is its own head, as punctuation
+    is. Words count as independent.
 
     Args:
         likely: (sentences, words, words + 1), probability of each word's head.
         n_words: (sentences,).
 
     Returns:
-        two arrays, (sentences, words + 1, words + 1), 0 for single words and the whole sentence.
+        two arrays, (sentences, words + 1, words + 1); 1 and 0 for single words and the whole
+        sentence.
     """
     side = likely.shape[2]
-    seconds = np.zeros((len(n_words), side, side), np.float32)
+    headed = np.ones((len(n_words), side, side), np.float32)
     subtrees = np.zeros((len(n_words), side, side), np.float32)
     before = np.zeros((side, side + 1), np.float32)
     for b in range(len(n_words)):
@@ -605,22 +601,20 @@ def heads_of_spans(
                 before[w, h + 1] = before[w, h] + likely[b, w, h]
         for i in range(n):
             for j in range(i + 2, n + 1):
-                first = second = one = np.float32(0.0)
+                one = np.float32(0.0)
                 none = closed = np.float32(1.0)
                 for w in range(n):
                     inside = min(before[w, j] - before[w, i], np.float32(1.0))
                     if i <= w < j:
                         outside = np.float32(1.0) - inside
-                        second = max(second, min(first, outside))
-                        first = max(first, outside)
                         one = one * inside + none * outside
                         none *= inside
                     else:
                         closed *= np.float32(1.0) - inside
                 edges = (1.0 - likely[b, i, i]) * (1.0 - likely[b, j - 1, j - 1])
-                seconds[b, i, j], subtrees[b, i, j] = second, one * closed * edges
-        seconds[b, 0, n] = subtrees[b, 0, n] = 0.0
-    return seconds, subtrees
+                headed[b, i, j], subtrees[b, i, j] = none + one, one * closed * edges
+        headed[b, 0, n], subtrees[b, 0, n] = 1.0, 0.0
+    return headed, subtrees
 
 
 #: part → its class; to add a part, add a line
@@ -638,7 +632,7 @@ PARTS: dict[str, type[ScorePart]] = {
 def sum_parts(parts: list[SpanScores]) -> SpanScores:
     """Sum the span scores of several parts; take the rectangle table of the first.
 
-    What dependencies add to labels is added to the labels' own table.
+    What dependencies say of phrases is put into the labels' own table.
     """
     first, *others = parts
     span = first.span
@@ -649,7 +643,10 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
     headed = next((part for part in parts if part.heads is not None), first)
     labels, phrase = labelled.labels, headed.phrase
     if labels is not None and phrase is not None:
-        labels[..., 1:] += phrase[..., None]
+        told = told_by_heads(labels, phrase)[..., None]
+        if labels.requires_grad:  # the gradient needs the labels as they were
+            labels = labels.clone()
+        labels[..., 1:] += told
     return replace(
         labelled,
         table=first.table,

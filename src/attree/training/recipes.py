@@ -254,8 +254,9 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
 LEAST_THRESHOLD, MANY_TREES = 0.25, 40
 
 
-#: How much less a span with two heads is a phrase, in nats, in a parser that knows dependencies.
-HEADLESS = 8.0
+#: Trust in dependencies of a trained parser that knows some: the power of the probability that a
+#: span has no second head (see :class:`attree.training.parts.DependencyPart`).
+TRUST = 0.3
 
 
 def with_least_threshold(base: FewShotRecipe) -> FewShotRecipe:

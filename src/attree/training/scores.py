@@ -40,6 +40,23 @@ def square_sums(table: Tensor) -> Tensor:
     return corner[:, None, :] + corner[:, :, None] - table - table.transpose(1, 2)
 
 
+def told_by_heads(labels: Tensor, phrase: Tensor) -> Tensor:
+    """Return what dependencies add to the logits of every label but the empty one, (…).
+
+    They first add ``phrase[…, 0]``. Then the probability ``p`` that the span has a label becomes
+    ``p exp(phrase[…, 1])``, so that labels that are very sure do not outweigh two heads.
+
+    Args:
+        labels: (…, labels), logits, the empty label first.
+        phrase: (…, 2), nats to add, and the logarithm of a probability.
+    """
+    reward, headed = phrase.unbind(-1)
+    odds = (labels[..., 1:].logsumexp(-1) - labels[..., 0] + reward).double()
+    likely = (functional.logsigmoid(odds) + headed).clamp(max=-1e-12)
+    lower = likely - torch.log(-torch.expm1(likely)) - odds
+    return reward + torch.where(headed < 0, lower, 0.0).to(reward)
+
+
 def span_mask(n_words: Tensor, side: int) -> Tensor:
     """Return a mask of the spans [i, j) that lie within their sentence, (batch, side, side)."""
     bound = torch.arange(side, device=n_words.device)
@@ -60,8 +77,8 @@ class SpanScores:
         label_names: names of the labels, the empty one first.
         tags: (batch, words, tags), scores of the tags of each word, if the parser has tags.
         tag_names: names of the tags.
-        phrase: (batch, n + 1, n + 1), what the dependencies add to the logit of every label of a
-            span but the empty one, if the parser has dependencies.
+        phrase: (batch, n + 1, n + 1, 2), what dependencies say of each span, if the parser has
+            them: see :func:`told_by_heads`.
         heads: (batch, words, words + 1), log probability of each word's head, a root's in the last
             column, if the parser has dependencies.
     """
