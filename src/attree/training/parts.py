@@ -494,8 +494,8 @@ class DependencyPart(BoundaryReader):
     A phrase of any grammar has one word whose head lies outside it, and a word with all that
     depends on it is nearly always a phrase. A biaffine classifier (Dozat and Manning 2017) gives
     the probability ``p(h | w)`` that word ``h``, or none, is the head of word ``w``; punctuation is
-    its own head. The probability that a span is a phrase is multiplied by that of no second head
-    in it (:func:`heads_of_spans`), to the power ``trust``; the probability that it is a subtree
+    its own head. The probability that a span is a phrase is multiplied by that of heads that let it
+    be one (:func:`heads_of_spans`), to the power ``trust``; the probability that it is a subtree
     raises the logits of its labels before, and the span's own score.
 
     The classifier is trained on dependency trees, beside the other parts but apart from them: a
@@ -575,12 +575,13 @@ class DependencyPart(BoundaryReader):
 def heads_of_spans(
     likely: NDArray[np.float32], n_words: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return how probable it is that a span has no second head, and that it is a subtree.
+    """Return how probable it is that heads let a span be a phrase, and that it is a subtree.
 
     A word is a head of a span where its own head lies outside: ``p(w) = Σ p(h | w)`` over the
-    words ``h`` outside. A span is a subtree if exactly one of its words is a head, no word outside
-    has its head inside, and neither its first nor its last word is its own head, as punctuation
-    is. Words count as independent.
+    words ``h`` outside. A phrase has no second head, and only the whole sentence ends with its
+    final punctuation, which is its own head. A span is a subtree if exactly one of its words is a
+    head, no word outside has its head inside, and neither its first nor its last word is its own
+    head. Words count as independent.
 
     Args:
         likely: (sentences, words, words + 1), probability of each word's head.
@@ -613,6 +614,8 @@ def heads_of_spans(
                         closed *= np.float32(1.0) - inside
                 edges = (1.0 - likely[b, i, i]) * (1.0 - likely[b, j - 1, j - 1])
                 headed[b, i, j], subtrees[b, i, j] = none + one, one * closed * edges
+            if i < n - 1:
+                headed[b, i, n] *= 1.0 - likely[b, n - 1, n - 1]
         headed[b, 0, n], subtrees[b, 0, n] = 1.0, 0.0
     return headed, subtrees
 
