@@ -62,7 +62,7 @@ def test_heads_of_spans_are_those_of_every_choice_of_heads(seed: int, lengths: l
                     if len(leaving) == 1 and sum(within) == j - i - 1:
                         chance += probability
                 chance *= (1 - likely[row, i, i]) * (1 - likely[row, j - 1, j - 1]) * (j - i < n)
-                if 0 < i and j == n:  # of a part with the final punctuation
+                if i > 0 and j == n:  # of a part with the final punctuation
                     at_most_one *= 1 - likely[row, n - 1, n - 1]
                 assert headed[row, i, j] == pytest.approx(at_most_one, abs=1e-5)
                 assert subtrees[row, i, j] == pytest.approx(chance, abs=1e-5)
