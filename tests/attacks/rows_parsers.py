@@ -226,9 +226,6 @@ _TRAIN = {
     "dropout": ("--dropout 5", "dropout", 2),
     "trees": ("--trees 0", "bad-count", 1),
     "trees-text": ("--trees lots", "lots", 1),
-    "ids": ("--ids 1,x", "x", 2),
-    "ids-far": ("--ids 99999", "99999", 1),
-    "ids-trees": ("--ids 1 --trees 2", "--ids and --trees exclude each other", 2),
     "layers-text": ("--tune-on 2 --tune-layers evil", "evil", 1),
     "no-effect": ("--tune-layers 1", "--tune-on", 2),
     "parser": ("--parser ../x", "../x", 1),
@@ -236,7 +233,6 @@ _TRAIN = {
     "layer-text": ("--layer evil", "evil", 2),
     "start": ("--start evil", "evil", 1),
     "objective": ("--objective evil", "evil", 1),
-    "factor": ("--factor evil", "evil", 1),
     "device": ("--device evil", "evil", 1),
     "held-out": ("--held-out -3", "held", 2),
 }

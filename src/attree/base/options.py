@@ -1,7 +1,7 @@
 """Define the options that several commands share: help, type, bounds, and the names at TAB.
 
 A name means one thing. Its help begins with that meaning, up to the first colon or full stop; what
-follows may differ from command to command. ``attree --options`` lists all of them.
+follows may differ from command to command.
 
 An option of one command is described in the ``Args`` of its docstring. A list option may be
 repeated, or its items separated by commas (:func:`separated`).

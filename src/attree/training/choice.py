@@ -25,7 +25,7 @@ from attree.base.schemas import (
 from attree.base.terminal import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
-from attree.trees.sampling import by_id, draw_trees, shared_rows, usable_trees
+from attree.trees.sampling import draw_trees, shared_rows, usable_trees
 
 #: Trees drawn by default: the best layers and settings are known for 80.
 USUAL_TREES = 80
@@ -106,15 +106,15 @@ def choose_trees(
     apart = {*rows, *tuning, *unfit}
     held = _set_apart(table, choice.held_out, "held-out", choice.seed + 2, apart)
     unlabelled = int(ends[-1 - len(structure)])
-    first, *further = [_read_rows(table, part, choice, unlabelled) for part in drawn]
+    first, *further = [_read_rows(table, part, unlabelled) for part in drawn]
     provenance = {key: metadata.get(key) for key in ("language", "split", "punctuation")}
     provenance["overlap"] = len(shared.intersection([*rows, *held, *tuning]))
     others = {*range(len(words))} - {*apart, *held, *shared}
     scored = [("held out", table.take(sorted(held)))] if held else []
     return Chosen(
         sum(further, first),
-        _read_rows(table, held, choice, unlabelled) if held else None,
-        _read_rows(table, tuning, choice, unlabelled) if tuning else None,
+        _read_rows(table, held, unlabelled) if held else None,
+        _read_rows(table, tuning, unlabelled) if tuning else None,
         provenance,
         [words[row] for row in sorted(others)],
         shares,
@@ -131,9 +131,9 @@ def _set_apart(table: pa.Table, wanted: int, option: str, seed: int, barred: set
     return draw_trees(table, min(wanted, left), seed=seed, apart_from=barred) if left else []
 
 
-def _read_rows(table: pa.Table, rows: Sequence[int], choice: Choice, unlabelled: int) -> GoldTrees:
+def _read_rows(table: pa.Table, rows: Sequence[int], unlabelled: int) -> GoldTrees:
     """Read trees of some rows, without labels and tags from row ``unlabelled`` on."""
-    trees = read_trees(table, rows, factor=choice.factor)
+    trees = read_trees(table, rows)
     gold = [
         tree if row < unlabelled else tree.without_labels()
         for row, tree in zip(rows, trees.gold, strict=True)
@@ -157,15 +157,6 @@ def _training_rows(
     table: pa.Table, choice: Choice, ends: NDArray[Any], left_out: set[int]
 ) -> list[list[int]]:
     """Return the rows to train on, a list for each treebank that is drawn from separately."""
-    if choice.ids is not None:
-        rows = by_id(table, choice.ids)
-        if shared := left_out.intersection(rows):
-            raise AttreeError(
-                "all-evaluated-on",
-                f"{len(shared)} of the sentences of --ids are also evaluated on",
-                fix="choose other sentences, or pass --allow-overlap",
-            )
-        return [rows]
     asked = _parse_counts(choice, len(ends) - 1)
     if len(asked) == 1:
         ends = ends[[0, -1]]

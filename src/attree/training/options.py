@@ -29,9 +29,7 @@ class Choice:
         trees: a number, or ``all``; or as many of them as there are treebanks. By default all, but
             at most :data:`attree.training.choice.USUAL_TREES`; where there are fewer than asked
             for, all there are.
-        ids: Sentence numbers, not a draw: 3,17,40.
         seed: of the draws.
-        factor: Wide nodes branch right or left.
         held_out: Trees for early stopping, set apart first, as are those to tune on.
         tuning: how many further trees for choosing settings.
         shares: Share of each treebank in a batch: even, or 2,1,1; --trees are of each.
@@ -44,9 +42,7 @@ class Choice:
             "all. Default: all, at most 80."
         ),
     ] = None
-    ids: Annotated[list[int] | None, Parameter(converter=options.numbers)] = None
     seed: options.Seed = 0
-    factor: str = "right"
     held_out: Annotated[int, Parameter(validator=between(0), group=TUNING)] = 0
     tuning: Annotated[
         int,
