@@ -226,8 +226,6 @@ _TRAIN = {
     "dropout": ("--dropout 5", "dropout", 2),
     "trees": ("--trees 0", "bad-count", 1),
     "trees-text": ("--trees lots", "lots", 1),
-    "layers-text": ("--tune-on 2 --tune-layers evil", "evil", 1),
-    "no-effect": ("--tune-layers 1", "--tune-on", 2),
     "parser": ("--parser ../x", "../x", 1),
     "layer": ("--layer 99", "99", 1),
     "layer-text": ("--layer evil", "evil", 2),

@@ -36,12 +36,12 @@ def test_too_few_trees_are_told(treebank: Path, tmp_path: Path):
         draw_trees(short, 2, seed=0)
 
 
-def test_training_tuning_and_held_out_trees_are_apart(treebank: Path):
-    chosen = choose_trees(treebank, Choice(["8"], 5, held_out=4, tuning=3), [])
-    parts = [chosen.trees, chosen.held_out, chosen.tuning]
+def test_training_and_held_out_trees_are_apart(treebank: Path):
+    chosen = choose_trees(treebank, Choice(["8"], 5, held_out=4), [])
+    parts = [chosen.trees, chosen.held_out]
     numbers = [number for part in parts for number in part.sentence]
-    assert [len(part.sentence) for part in parts] == [8, 4, 3]
-    assert len(set(numbers)) == 15
+    assert [len(part.sentence) for part in parts] == [8, 4]
+    assert len(set(numbers)) == 12
 
 
 def test_what_cannot_be_filled_is_dropped_and_said(
@@ -58,10 +58,10 @@ def test_what_cannot_be_filled_is_dropped_and_said(
         f"training on {len(there)}\n"
     )
     for asked in (None, ["400"]):  # trees set apart come first
-        chosen = choose_trees(treebank, Choice(asked, held_out=5, tuning=4), [])
-        parts = [chosen.trees, chosen.held_out, chosen.tuning]
+        chosen = choose_trees(treebank, Choice(asked, held_out=5), [])
+        parts = [chosen.trees, chosen.held_out]
         numbers = [number for part in parts for number in part.sentence]
-        assert [len(part.sentence) for part in parts[1:]] == [5, 4]
+        assert len(chosen.held_out.sentence) == 5
         assert sorted(numbers) == there
     capsys.readouterr()
     chosen = choose_trees(treebank, Choice(held_out=400), [])

@@ -158,31 +158,20 @@ def compare(first: Path, second: Path, /) -> None:
 
 
 @app.command
-@options.needs(overwrite="svg")
-def show(
-    table: Path, /, *, svg: options.Svg | None = None, overwrite: options.Overwrite = False
-) -> None:
+def show(table: Path, /) -> None:
     """Print a table, or a summary of `attree score`, to the terminal.
 
     Args:
         table: Table: a .parquet of `attree table`, or a summary of scores.
     """
-    from rich.console import Console
-
     from attree.base import tables as render
-    from attree.base.files import check_new, write_text
     from attree.base.reading import read_json
     from attree.reports.tables.languages import summary_table
 
-    check_new([svg], overwrite=overwrite)
-    console = Console(highlight=False, record=svg is not None)
     if table.suffix == ".json":
-        tables = [summary_table(read_json(table, what="summary of scores"))]
+        render.show([summary_table(read_json(table, what="summary of scores"))])
     else:
-        tables = render.saved_tables(table)
-    render.show(tables, console)
-    if svg is not None:
-        write_text(svg, console.export_svg(title=f"attree table show {table.name}"))
+        render.show(render.saved_tables(table))
 
 
 def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any]) -> None:

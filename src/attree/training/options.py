@@ -15,7 +15,7 @@ from attree.base.options import between
 from attree.training import STEPS
 
 TREES, PARSER = "Which trees", "Which parser"
-TUNING, MORE = "Chosen on other trees", "Training"
+MORE = "Training"
 
 Layers = tuple[int, ...]
 _Rate = Annotated[float, Parameter(validator=between(0, 0.9))]
@@ -30,8 +30,7 @@ class Choice:
             at most :data:`attree.training.choice.USUAL_TREES`; where there are fewer than asked
             for, all there are.
         seed: of the draws.
-        held_out: Trees for early stopping, set apart first, as are those to tune on.
-        tuning: how many further trees for choosing settings.
+        held_out: Trees for early stopping, set apart first.
         shares: Share of each treebank in a batch: even, or 2,1,1; --trees are of each.
     """
 
@@ -43,16 +42,7 @@ class Choice:
         ),
     ] = None
     seed: options.Seed = 0
-    held_out: Annotated[int, Parameter(validator=between(0), group=TUNING)] = 0
-    tuning: Annotated[
-        int,
-        Parameter(
-            name="--tune-on",
-            validator=between(0),
-            help="Trees to choose layers, dropout on.",
-            group=TUNING,
-        ),
-    ] = 0
+    held_out: Annotated[int, Parameter(validator=between(0), group=MORE)] = 0
     shares: Annotated[list[str] | None, Parameter(converter=options.words)] = None
 
     def shares_of(self, treebanks: int) -> tuple[float, ...]:
