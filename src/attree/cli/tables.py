@@ -129,35 +129,6 @@ def _average(text: str) -> tuple[str, list[str]]:
 
 
 @app.command
-def compare(first: Path, second: Path, /) -> None:
-    """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
-
-    Example: attree table compare results/scores/minilm/upio/french/test.parquet
-    results/scores/minilm/upoa/french/test.parquet
-
-    Args:
-        first: Sentence scores of `attree score` (.parquet).
-        second: Those of another parser, same sentences.
-    """
-    from attree.base import tables as render
-    from attree.evaluation import HEADINGS
-    from attree.evaluation.metrics import read_scored
-    from attree.evaluation.resampling import RESAMPLES, every_difference
-
-    parsers = read_scored(first), read_scored(second)
-    lines = []
-    for metric, pairs in every_difference(("the first", "the second"), parsers).items():
-        difference = pairs[0, 1]
-        f1s = (getattr(scored.counts, metric) for scored in parsers)
-        figures = [f"{f1:.2f}" for f1 in (*f1s, difference.difference)]
-        interval = f"{difference.low:.2f} to {difference.high:.2f}"
-        lines.append([HEADINGS[metric], *figures, interval, f"{difference.p:.3f}"])
-    headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
-    note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
-    render.show([render.Table(f"{first} and {second}", headings, lines, note)])
-
-
-@app.command
 def show(table: Path, /) -> None:
     """Print a table, or a summary of `attree score`, to the terminal.
 
