@@ -31,7 +31,6 @@ class OutputOptions:
         Parameter(
             name="--to",
             converter=options.words,
-            completer=options.bulk_formats,
             show_default=PARQUET,
         ),
     ] = ()

@@ -18,7 +18,7 @@ def decode_command(
     output: options.ParsesOutput,
     association: options.Association | None = None,
     score: options.Score | None = None,
-    decoder: Annotated[options.Decoder | None, Parameter(completer=options.decoders)] = None,
+    decoder: options.Decoder | None = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads.
 
@@ -35,7 +35,7 @@ def apply_command(
     sentences: options.Trees,
     /,
     *,
-    parser: Annotated[str, Parameter(completer=options.parsers)],
+    parser: str,
     encoder: options.Encoder,
     output: options.ParsesOutput,
     decoder: options.Decoder | None = None,
