@@ -111,7 +111,7 @@ def average_command(
     /,
     *,
     output: options.ParsesOutput,
-    majority: float | None = None,
+    majority: Annotated[float | None, Parameter(validator=options.between(0, 1))] = None,
     weight: Annotated[list[float] | None, Parameter(converter=options.decimals)] = None,
 ) -> None:
     """Write consensus trees of several parsers.
