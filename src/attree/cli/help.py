@@ -36,9 +36,9 @@ def overview(purpose: str, sections: Mapping[str, Mapping[str, str]]) -> str:
     parts = ["Usage: attree COMMAND [OPTIONS]", textwrap.fill(first, WIDTH), *more]
     for title, rows in sections.items():
         width = max(map(len, rows)) + 4
-        after = {"width": WIDTH, "subsequent_indent": " " * width}
+        fill = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * width).fill
         named = (f"  {name}".ljust(width) + meaning for name, meaning in rows.items())
-        parts.append("\n".join([f"{title}:", *(textwrap.fill(row, **after) for row in named)]))
+        parts.append("\n".join([f"{title}:", *map(fill, named)]))
     return "\n\n".join(parts)
 
 
