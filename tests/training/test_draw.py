@@ -162,5 +162,5 @@ def test_shares_and_numbers_are_of_each_treebank(
     choice: dict[str, list[str]], problem: str, treebank: Path, tmp_path: Path
 ):
     with refused(*problem.split()):
-        asked = Choice(choice.get("trees", ["3"]), None, 0, shares=choice.get("shares"))
+        asked = Choice(choice.get("trees", ["3"]), 0, shares=choice.get("shares"))
         choose_trees(treebank, asked, [], also=[two(treebank, tmp_path)])
