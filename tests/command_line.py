@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest.mock import patch
 
 from cyclopts import App, CycloptsError
 
+from attree.cli import help
 from attree.cli import main as cli
 
 
@@ -92,3 +94,24 @@ class CliRunner:
 def _text(stream: io.TextIOWrapper) -> str:
     stream.seek(0)
     return stream.read()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An option or argument of a command, with its name, meaning and type."""
+
+    name: str
+    meaning: str
+    kind: str
+    command: str
+
+
+def declared(app: App, path: tuple[str, ...] = ()) -> Iterator[Declared]:
+    """Yield every option and argument of a group's commands."""
+    for name in help.commands_of(app):
+        command, words = app[name], (*path, name)
+        for option in help.options(command) if command.default_command is not None else ():
+            # a colon or full stop at a word's end: "kept on: trees", not "host:port"
+            meaning = re.split(r"[:.](?:\s|$)", " ".join((option.parameter.help or "").split()))[0]
+            yield Declared(option.name, meaning, help.kind(option), " ".join(words))
+        yield from declared(command, words)

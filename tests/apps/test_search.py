@@ -88,24 +88,6 @@ def test_a_parent_and_its_child_are_found_by_their_spans() -> None:
     assert len(expected) > 20
 
 
-@pytest.mark.parametrize(
-    ("pattern", "needed"),
-    [
-        ("NP < PP", {"NP", "PP"}),
-        ('VP < (VBZ < "gives") !< NP < S', {"VP", "VBZ", "gives"}),
-        ('NP=n << "\\"" : =n . VP', {"NP", '"', "VP"}),
-        ("NP < PP | < VP", set()),
-        ("@ P /P$/; @P < @P", set()),
-        ("* < __ < /x/ $, i@\"y\" , X", set()),
-        ("NP-SBJ <-1 -LRB-", {"NP-SBJ", "-LRB-"}),
-    ],
-)  # fmt: skip
-def test_only_trees_with_all_that_a_pattern_needs_are_searched(
-    pattern: str, needed: set[str]
-) -> None:
-    assert Pattern(pattern).needed == needed
-
-
 def test_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [_random(20, seed) for seed in range(6)]
     pattern = Pattern("NP < b")

@@ -58,10 +58,6 @@ def similarity(source: str, p: torch.Tensor, q: torch.Tensor) -> float:
     """Return how much alike two vectors are, as the papers write it."""
     if source == "states":
         return float((1 + torch.cosine_similarity(p, q, dim=0)) / 2)
-    if source == "states-l1":
-        return -float((p - q).abs().sum())
-    if source == "states-l2":
-        return -float((p - q).norm())
     p, q = p.double() / p.double().sum(), q.double() / q.double().sum()
     if source == "heads-hellinger":
         return -float((p.sqrt() - q.sqrt()).norm() / 2**0.5)
@@ -163,7 +159,7 @@ def test_one_manifest_holds_several_sources(both: Stage, loaded: Encoder) -> Non
         wanted = [[similarity("states", p, q) for q in vectors] for p in vectors]
         np.testing.assert_allclose(states[number][2], wanted, atol=1e-5)
     # another source is another shard
-    again = both.compute(name="all", every=True, sources=["heads", "states-l2"])
+    again = both.compute(name="all", every=True, sources=["heads", "heads-jsd"])
     files = [{shard["file"] for shard in manifest["shards"]} for manifest in (found, again)]
     assert files[0].isdisjoint(files[1])
 

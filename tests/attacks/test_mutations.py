@@ -98,7 +98,6 @@ TARGETS = [
     Target("parses.parquet", "score parses.parquet --sentences {base}/dev.parquet --output "
            "o.parquet --summary o.json"),
     Target("parses.parquet", "average parses.parquet {base}/parses.parquet --output o.parquet"),
-    Target("scores.parquet", "table compare scores.parquet {base}/scores.parquet"),
     Target("table.parquet", "table show table.parquet"),
     Target("measures/words.parquet", "measures {base}/dev.mrg --output measures --overwrite",
            "measures"),

@@ -117,8 +117,6 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_parsers_of_other_sentences_are_refused() -> None:
     one = fixed_trees("balanced", [3, 4])
-    with refused("no-parsers"):
-        average([])
     with refused("other-sentences", "2", "1"):
         average([one, one.take([0])])
     with refused("other-sentences", "1", "5", "2", "4"):
@@ -126,5 +124,3 @@ def test_parsers_of_other_sentences_are_refused() -> None:
     for weights in ([], [1.0], [1.0, 0.0], [1.0, np.nan]):
         with refused("bad-weights", "2"):
             average([one, one], weights=weights)
-    with refused("not-a-share", "2"):
-        average([one], threshold=2)

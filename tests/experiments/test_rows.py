@@ -51,9 +51,8 @@ def test_rows_survive_json(planned: Plan) -> None:
         assert (row.candidates, row.dropouts) == (("0", "1"), (0.1,))
 
 
-def test_all_trees_are_drawn_once_unless_seeds_are_asked_for(planned: Plan) -> None:
+def test_all_trees_are_drawn_once(planned: Plan) -> None:
     assert len(rows(planned({"trees": ["all"], "draws": 5}))) == 1
-    assert [row.seed for row in rows(planned({"trees": ["all"], "seeds_of_all": 2}))] == [0, 1]
 
 
 def test_trees_set_apart_stand_in_every_column_and_run_once(planned: Plan) -> None:

@@ -148,7 +148,7 @@ def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: 
             "protocol": {"sentences": counted, "derived": "constituency", "punctuation": "ptb"},
         }
         results.append(write(f"baselines-{language}", summary))
-    more = {"places": places, "published": {}, "note": "English only."}
+    more = {"places": places, "published": {}}
     layout = {**LAYOUT, "axis": "trees", **more}
     found = cells(results, tmp_path, layout, None)
     french, welsh = tables(found, layout)
@@ -157,8 +157,6 @@ def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: 
     assert welsh.rows[0] == ["ours", "40.50", "46.10 [61 trees]"]
     assert french.rows[0] == ["ours", "40.50", "48.00"]
     assert welsh.rows[1:] == [[heading, "7.00", "7.00"] for heading in BASELINES.values()]
-    assert welsh.note == (
-        "English only. [n trees]: the set holds no more than these. Trees from welsh/train."
-    )
+    assert welsh.note == ("[n trees]: the set holds no more than these. Trees from welsh/train.")
     assert {cell.flat()["panel"] for cell in found} == {"french", "welsh"}
     assert {cell.source for cell in found} == {COMPUTED, BASELINE, CEILING}

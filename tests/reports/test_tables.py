@@ -13,7 +13,6 @@ from rich.console import Console
 
 from attree.base import tables as render
 from attree.base.files import write_json
-from attree.cli import tables as command
 from attree.parsers.reading import doubt, figures
 from attree.reports.tables.languages import crosslingual, language
 from attree.reports.tables.summaries import BASELINES, ScoreRow, read_published, score_rows
@@ -191,13 +190,6 @@ def test_a_summary_without_its_parts_is_one_line(tmp_path: Path) -> None:
     del summary["protocol"]
     with refused("missing-columns", "protocol", file="a.json"):
         _rows(tmp_path, summary)
-
-
-def test_a_table_can_be_drawn(rows: list[ScoreRow], tmp_path: Path) -> None:
-    tables = crosslingual(rows, "Title")
-    render.save(tmp_path / "t", [row.flat() for row in rows], tables, {})
-    command.show(tmp_path / "t.parquet", svg=tmp_path / "t.svg")
-    assert "41.23" in (tmp_path / "t.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])

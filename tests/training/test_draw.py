@@ -10,7 +10,7 @@ import pytest
 from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
 from attree.training.choice import choose_trees
 from attree.training.options import Choice
-from attree.trees.sampling import by_id, draw_trees, fingerprints, refuse_overlap
+from attree.trees.sampling import draw_trees, fingerprints, refuse_overlap
 from tests.refusals import refused
 from tests.training.conftest import table
 
@@ -36,21 +36,12 @@ def test_too_few_trees_are_told(treebank: Path, tmp_path: Path):
         draw_trees(short, 2, seed=0)
 
 
-def test_ids_choose_sentences(treebank: Path):
-    rows, _ = read_table(treebank)
-    assert by_id(rows, [7, 3]) == [7, 3]
-    with refused("no-such-sentence", "99"):
-        by_id(rows, [99])
-    with refused("sentence-twice"):
-        by_id(rows, [3, 3])
-
-
-def test_training_tuning_and_held_out_trees_are_apart(treebank: Path):
-    chosen = choose_trees(treebank, Choice(["8"], None, 5, held_out=4, tuning=3), [])
-    parts = [chosen.trees, chosen.held_out, chosen.tuning]
+def test_training_and_held_out_trees_are_apart(treebank: Path):
+    chosen = choose_trees(treebank, Choice(["8"], 5, held_out=4), [])
+    parts = [chosen.trees, chosen.held_out]
     numbers = [number for part in parts for number in part.sentence]
-    assert [len(part.sentence) for part in parts] == [8, 4, 3]
-    assert len(set(numbers)) == 15
+    assert [len(part.sentence) for part in parts] == [8, 4]
+    assert len(set(numbers)) == 12
 
 
 def test_what_cannot_be_filled_is_dropped_and_said(
@@ -67,10 +58,10 @@ def test_what_cannot_be_filled_is_dropped_and_said(
         f"training on {len(there)}\n"
     )
     for asked in (None, ["400"]):  # trees set apart come first
-        chosen = choose_trees(treebank, Choice(asked, held_out=5, tuning=4), [])
-        parts = [chosen.trees, chosen.held_out, chosen.tuning]
+        chosen = choose_trees(treebank, Choice(asked, held_out=5), [])
+        parts = [chosen.trees, chosen.held_out]
         numbers = [number for part in parts for number in part.sentence]
-        assert [len(part.sentence) for part in parts[1:]] == [5, 4]
+        assert len(chosen.held_out.sentence) == 5
         assert sorted(numbers) == there
     capsys.readouterr()
     chosen = choose_trees(treebank, Choice(held_out=400), [])
@@ -91,20 +82,18 @@ def test_sentences_to_be_evaluated_are_left_out_and_said(
     treebank: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     other, rows = table(tmp_path / "test.parquet", 10, 9), read_table(treebank)[0]
-    plain = choose_trees(treebank, Choice(["8"], None, 1), [other]).trees.sentence
-    assert plain == choose_trees(treebank, Choice(["8"], None, 1), []).trees.sentence
+    plain = choose_trees(treebank, Choice(["8"], 1), [other]).trees.sentence
+    assert plain == choose_trees(treebank, Choice(["8"], 1), []).trees.sentence
     assert capsys.readouterr().err == ""
     one = tmp_path / "one.parquet"  # a single sentence costs no more than itself
     write_table(one, rows.slice(plain[0], 1), schema=SENTENCES_SCHEMA, metadata={})
-    chosen = choose_trees(treebank, Choice(["8"], None, 1), [one])
+    chosen = choose_trees(treebank, Choice(["8"], 1), [one])
     assert chosen.trees.sentence[:7] == plain[1:] and len(chosen.trees.sentence) == 8
     assert chosen.provenance["overlap"] == 0
     assert "1 of 40 sentences are among those to be evaluated on" in capsys.readouterr().err
     with refused("all-evaluated-on"):
-        choose_trees(treebank, Choice(["8"], None, 1), [treebank])
-    with refused("all-evaluated-on", "1", "--ids"):
-        choose_trees(treebank, Choice(["8"], [plain[0]], 1), [one])
-    chosen = choose_trees(treebank, Choice(["8"], None, 1), [treebank], allow_overlap=True)
+        choose_trees(treebank, Choice(["8"], 1), [treebank])
+    chosen = choose_trees(treebank, Choice(["8"], 1), [treebank], allow_overlap=True)
     assert chosen.provenance["overlap"] == 8 and chosen.trees.sentence == plain
 
 
@@ -114,15 +103,10 @@ def test_the_same_words_are_the_same_sentence():
     assert refuse_overlap(np.empty(0, np.uint64), [["a"]], allow=False) == 0
 
 
-def test_unknown_factors_are_told(treebank: Path):
-    with refused("unknown-name", "right"):
-        choose_trees(treebank, Choice(["3"], None, 0, "middle"), [])
-
-
 @pytest.mark.parametrize("text", ["many", "-3", "²"])
 def test_numbers_are_numbers(treebank: Path, text: str):
     with refused("not-a-number"):
-        choose_trees(treebank, Choice([text], None, 0), [])
+        choose_trees(treebank, Choice([text], 0), [])
 
 
 def two(treebank: Path, tmp_path: Path) -> Path:
@@ -131,18 +115,16 @@ def two(treebank: Path, tmp_path: Path) -> Path:
 
 def test_trees_are_drawn_of_each_treebank_where_they_have_shares(treebank: Path, tmp_path: Path):
     other = two(treebank, tmp_path)
-    chosen = choose_trees(treebank, Choice(["5"], None, 5, shares=["even"]), [], also=[other])
+    chosen = choose_trees(treebank, Choice(["5"], 5, shares=["even"]), [], also=[other])
     assert (chosen.trees.sources, chosen.shares) == ((5, 5), (1.0, 1.0))
     alone, _ = read_table(other)
     assert [number - 40 for number in chosen.trees.sentence[5:]] == draw_trees(alone, 5, seed=5)
-    chosen = choose_trees(
-        treebank, Choice(["5", "all"], None, 5, shares=["2", "0.5"]), [], also=[other]
-    )
+    chosen = choose_trees(treebank, Choice(["5", "all"], 5, shares=["2", "0.5"]), [], also=[other])
     every = draw_trees(alone, None, seed=5)
     assert (chosen.trees.sources, chosen.shares) == ((5, len(every)), (2.0, 0.5))
-    together = choose_trees(treebank, Choice(["10"], None, 5), [], also=[other])
+    together = choose_trees(treebank, Choice(["10"], 5), [], also=[other])
     assert (together.trees.sources, together.shares) == ((10,), ())
-    apart = choose_trees(treebank, Choice(["5", "3"], None, 5), [], also=[other])
+    apart = choose_trees(treebank, Choice(["5", "3"], 5), [], also=[other])
     assert (apart.trees.sources, apart.shares) == ((5, 3), ())
 
 
@@ -151,7 +133,7 @@ def test_a_treebank_of_fewer_trees_gives_all_and_says_so(
 ):
     other = two(treebank, tmp_path)
     count = len(draw_trees(read_table(other)[0], None, seed=0))
-    chosen = choose_trees(treebank, Choice(["20"], None, 5, shares=["even"]), [], also=[other])
+    chosen = choose_trees(treebank, Choice(["20"], 5, shares=["even"]), [], also=[other])
     assert chosen.trees.sources == (20, count)
     said = f"other.mrg: 20 trees were asked for, there are {count} of three words and more"
     assert said in capsys.readouterr().err
@@ -159,7 +141,7 @@ def test_a_treebank_of_fewer_trees_gives_all_and_says_so(
 
 def test_of_trees_for_structure_labels_and_tags_are_not_taken(treebank: Path, tmp_path: Path):
     other = two(treebank, tmp_path)
-    for choice in (Choice(["5"], None, 5, shares=["3", "1"]), Choice(["30"], None, 5)):
+    for choice in (Choice(["5"], 5, shares=["3", "1"]), Choice(["30"], 5)):
         chosen = choose_trees(treebank, choice, [], structure=[other])
         own = [number < 40 for number in chosen.trees.sentence]
         assert {*own} == {True, False}
@@ -180,5 +162,5 @@ def test_shares_and_numbers_are_of_each_treebank(
     choice: dict[str, list[str]], problem: str, treebank: Path, tmp_path: Path
 ):
     with refused(*problem.split()):
-        asked = Choice(choice.get("trees", ["3"]), None, 0, shares=choice.get("shares"))
+        asked = Choice(choice.get("trees", ["3"]), 0, shares=choice.get("shares"))
         choose_trees(treebank, asked, [], also=[two(treebank, tmp_path)])

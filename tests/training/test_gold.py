@@ -34,8 +34,6 @@ def test_unary_chains_collapse_and_wide_nodes_factor_to_the_right():
     tree = gold_tree(5, spans, name="t")
     assert tree.brackets.tolist() == [[0, 5], [1, 3]]
     assert sorted(tree.splits.tolist()) == [[0, 1, 5], [1, 3, 5]]
-    left = gold_tree(5, spans, name="t", factor="left")
-    assert sorted(left.splits.tolist()) == [[0, 1, 3], [0, 3, 4], [0, 4, 5]]
 
 
 def test_the_whole_sentence_is_always_a_bracket():

@@ -115,16 +115,6 @@ def test_a_folder_that_is_no_parser_is_told(tmp_path: Path):
         load_parser(tmp_path)
 
 
-def test_settings_are_tuned_on_request(resolved: Path, treebank: Path, tmp_path: Path):
-    rates = ["--tune-dropout", 0.1, "--tune-dropout", 0.3]
-    options = ["--tune-on", 5, "--tune-layers", "1,2,1+2", *rates]
-    train_into(tmp_path / "p", treebank, resolved, *options)
-    parser = load_parser(tmp_path / "p")
-    tried = [(each["layers"], each["dropout"]) for each in parser.about["tuning"]]
-    assert tried == [(layers, rate) for layers in ([1], [2], [1, 2]) for rate in (0.1, 0.3)]
-    assert (parser.layers, parser.recipe.dropout) in tried
-
-
 def test_training_goes_on_from_a_parser_s_folder(
     folder: Path, resolved: Path, treebank: Path, tmp_path: Path
 ):

@@ -226,13 +226,13 @@ def test_files_of_whole_and_half_known_trees_are_one_set(treebank: Path, tmp_pat
     table, about = read_table(treebank)
     some, also = halved(table, [0, 1, 2, 3], 0), [tmp_path / "h.parquet"]
     write_table(also[0], some, schema=PARTLY_BRACKETED, metadata={})
-    chosen = choose_trees(treebank, Choice(["all"], None, 0), [], also=also)
+    chosen = choose_trees(treebank, Choice(["all"], 0), [], also=also)
     known = [tree for tree in chosen.trees.gold if tree.known is not None]
     assert 0 < len(known) <= 4 and chosen.provenance["language"] == about["language"]
     assert len(set(chosen.trees.sentence)) == len(chosen.trees.sentence)
-    drawn_ones = choose_trees(treebank, Choice(["8"], None, 0, held_out=9, tuning=9), [], also=also)
-    for part in (drawn_ones.held_out, drawn_ones.tuning):
-        assert part is not None and not [tree for tree in part.gold if tree.known is not None]
+    drawn_ones = choose_trees(treebank, Choice(["8"], 0, held_out=9), [], also=also)
+    held_out = drawn_ones.held_out
+    assert held_out is not None and not [tree for tree in held_out.gold if tree.known is not None]
 
 
 def test_partly_bracketed_trees_teach_labels(encoder, treebank: Path):

@@ -72,20 +72,20 @@ def test_the_session_gives_it_the_other_sentences_and_none_that_is_evaluated(
     treebank, tmp_path: Path
 ) -> None:
     rows = read_table(treebank)[0]
-    plain = choose_trees(treebank, Choice(["4"], None, 0), [])
+    plain = choose_trees(treebank, Choice(["4"], 0), [])
     assert len(plain.raw) == len(rows) - 4
     tested = tmp_path / "tested.parquet"
     every = rows["words"].to_pylist()
     left = next(row for row, words in enumerate(every) if len(words) > 6 and words in plain.raw)
     write_table(tested, rows.slice(left, 1), schema=SENTENCES_SCHEMA, metadata={})
-    chosen = choose_trees(treebank, Choice(["4"], None, 0), [tested])
+    chosen = choose_trees(treebank, Choice(["4"], 0), [tested])
     assert every[left] not in chosen.raw
     assert chosen.trees.sentence == plain.trees.sentence
 
 
 def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_path: Path) -> None:
     table, metadata = read_table(treebank)
-    drawn = choose_trees(treebank, Choice(["6"], None, 0), []).trees.sentence
+    drawn = choose_trees(treebank, Choice(["6"], 0), []).trees.sentence
     rows = [
         row
         if row["sentence"] in drawn
@@ -99,12 +99,12 @@ def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_p
         schema=SENTENCES_SCHEMA,
         metadata=metadata,
     )
-    ids = list(map(int, drawn))
     weights = []
     for path in (treebank, flat):
         fitting = Fitting(steps=20, batch=4, size=8)
         request = TrainingRequest(recipe("fss"), resolved, fitting)
-        chosen = choose_trees(path, Choice(["6"], ids, 0), [])
+        chosen = choose_trees(path, Choice(["6"], 0), [])
+        assert chosen.trees.sentence == drawn
         weights.append(train_parser(request, chosen, tmp_path / path.stem).scorer.state_dict())
     assert all((weights[0][key] == value).all() for key, value in weights[1].items())
 

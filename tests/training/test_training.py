@@ -145,8 +145,6 @@ def test_treebanks_are_trained_on_by_their_shares(encoder, treebank, trees, monk
     assert [sum(own) for own in seen] == [3] * 7 and {len(own) for own in seen} == {5}
     assert (parser.about["trees"], parser.about["sources"]) == (16, [12, 4])
     assert len(parser.trained_on) == 16
-    with refused("bad-shares", "2", "3", "1"):
-        fit(encoder, trees + beside, replace(plan, shares=(3, 2, 1)))
     short = replace(beside, gold=[gold_tree(2, [(0, 2)], name="t")] * 4)
     with refused("no-trees", "2"):
         fit(encoder, trees + short, plan)
@@ -286,12 +284,6 @@ def test_the_threshold_is_the_best_on_other_trees(encoder, treebank, trees):
     assert set(found) == {str(threshold) for threshold in THRESHOLDS}
     assert found[str(best)] == max(found.values())
     assert found["0.0"] == pytest.approx(parser.f1(source, other.gold))
-
-
-@pytest.mark.parametrize("wrong", [{"steps": 0}, {"batch": 0}])
-def test_no_training_is_told(encoder, trees, wrong: dict[str, int]):
-    with refused("bad-count"):
-        fit(encoder, trees, TrainingPlan(RECIPES["fpio"], layers=(1,), **wrong))
 
 
 def test_short_trees_alone_are_told(encoder, trees):

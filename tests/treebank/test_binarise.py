@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from attree.treebank.binarise import binarise
 from attree.treebank.sentence import Sentence
@@ -13,7 +12,7 @@ from tests.refusals import refused
 from tests.treebank.test_roundtrip import sentences
 
 
-def naive(n: int, spans: set[tuple[int, int]], factor: str) -> set[tuple[int, int, int]]:
+def naive(n: int, spans: set[tuple[int, int]]) -> set[tuple[int, int, int]]:
     """Binarise by recursion over the children of each node."""
     nodes = {span for span in spans if span[1] - span[0] > 1} | {(0, n)}
 
@@ -29,35 +28,33 @@ def naive(n: int, spans: set[tuple[int, int]], factor: str) -> set[tuple[int, in
     def split(parts: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
         if len(parts) < 2:
             return []
-        place = 1 if factor == "right" else len(parts) - 1
-        here = (parts[0][0], parts[place][0], parts[-1][1])
-        return [here, *split(parts[:place]), *split(parts[place:])]
+        here = (parts[0][0], parts[1][0], parts[-1][1])
+        return [here, *split(parts[:1]), *split(parts[1:])]
 
     return {one for node in nodes if n > 1 for one in split(children(node))}
 
 
-@given(sentences(), st.sampled_from(["right", "left"]))
-def test_against_a_naive_recursion(sentence: Sentence, factor: str) -> None:
+@given(sentences())
+def test_against_a_naive_recursion(sentence: Sentence) -> None:
     n = len(sentence.words)
     spans = [(start, end) for start, end, _ in sentence.spans]
-    found = binarise(n, spans, factor=factor)
+    found = binarise(n, spans)
     assert found.shape == (n - 1, 3)
     assert found.dtype == np.int32
     rows = [tuple(map(int, row)) for row in found]
-    assert set(rows) == naive(n, set(spans), factor)
+    assert set(rows) == naive(n, set(spans))
     assert rows == sorted(rows, key=lambda row: (row[0], -row[2]))  # pre-order
 
 
-def test_right_and_left_factoring() -> None:
+def test_wide_nodes_branch_right() -> None:
     assert binarise(4, [(0, 4)]).tolist() == [[0, 1, 4], [1, 2, 4], [2, 3, 4]]
-    assert binarise(4, [], factor="left").tolist() == [[0, 3, 4], [0, 2, 3], [0, 1, 2]]
     assert binarise(1, [(0, 1)]).shape == (0, 3)
 
 
 def test_deep_and_wide_trees() -> None:
     n = 10_000
     deep = [(i, n) for i in range(n - 1)]
-    assert len(binarise(n, deep)) == len(binarise(n, [], factor="left")) == n - 1
+    assert len(binarise(n, deep)) == len(binarise(n, [])) == n - 1
 
 
 @pytest.mark.parametrize("spans", [[(0, 3), (2, 5)], [(1, 4), (0, 2)]])

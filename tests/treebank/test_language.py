@@ -18,13 +18,13 @@ from jsonschema import Draft202012Validator
 from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
 from attree.base.settings import form_of, hints_of, meanings
-from attree.cli.help import declared
 from attree.cli.main import app
 from attree.treebank.cleaning import POLICIES, policies
 from attree.treebank.formats import FORMATS
 from attree.treebank.language import Language, discover
 from attree.treebank.language_file import LAYOUTS, LanguageKeys, SplitKeys, check_settings
 from attree.treebank.sentence import SplitSettings
+from tests.command_line import declared
 from tests.refusals import refused
 
 TREE = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n"

@@ -1,8 +1,7 @@
 """Search trees for nodes, by patterns that TGrep2 and Tregex know too; NLTK's ``tgrep`` reads them.
 
-``attree`` has no language of its own: it reads the trees, passes over those that lack a label or a
-word of the pattern, and calls the function that ``nltk.tgrep`` makes of the pattern on every node
-and word of the others. Many trees are searched by several processes.
+``attree`` has no language of its own: it reads the trees, and calls the function that
+``nltk.tgrep`` makes of the pattern on every node and word. Several processes search many trees.
 """
 
 from __future__ import annotations
@@ -16,29 +15,21 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 from nltk.tree import ParentedTree
 from nltk.tree import Tree as NltkTree
-from numpy.typing import NDArray
 
 from attree.apps.reading import SentenceTrees
 from attree.base.errors import AttreeError
-from attree.trees.tree import NO_LABEL, Tree
-from attree.trees.trees import Trees
+from attree.trees.tree import Tree
 
 #: Batches that this process searches before it starts others, which takes them a second.
 _HERE = 2
 #: Batches that wait for each other process: so memory stays bounded.
 _WAITING = 3
-#: Tokens of patterns that join others by "or", define macros or name places in a tree: such a
-#: pattern may match trees that lack one of its labels.
-_ALTERNATIVE = re.compile(r"[|;@]|@.*|N\(")
-#: A label or word that stands for itself; ``=`` and the name of a node follow it.
-_LITERAL = re.compile(r'"(?P<quoted>.*)"|[^\W\d_].*|[^\s"/$%,.<>!=:()\[\]&\'*\d].*', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +102,6 @@ class Pattern:
             with warnings.catch_warnings():  # of names that pyparsing has renamed
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._matches = tgrep.tgrep_compile(text)
-                self._tokens: list[str] = tgrep.tgrep_tokenize(text)
         except pyparsing.ParseBaseException as error:
             raise self._unread(error.loc) from None
         except (tgrep.TgrepException, ValueError, re.error, RecursionError) as error:
@@ -139,43 +129,14 @@ class Pattern:
         problem = f"tgrep cannot use the pattern {self.text[:200]!r}{at}: {reason}"
         return AttreeError("bad-pattern", problem, fix="correct the pattern")
 
-    @cached_property
-    def needed(self) -> frozenset[str]:
-        """Labels and words of which every tree that matches has each; there may be others."""
-        if any(map(_ALTERNATIVE.fullmatch, self._tokens)):
-            return frozenset()
-        certain = self._tokens[: [*self._tokens, "!"].index("!")]
-        found = set()
-        for before, token in zip(["", *certain], certain, strict=False):
-            literal = _LITERAL.fullmatch(token)
-            if literal and before != "=" and not token.startswith(("i@", "__")):
-                found.add(re.sub(r"\\(.)", r"\1", literal["quoted"] or token))
-        return frozenset(found - {NO_LABEL})  # nodes without a label get it
-
-    @property
-    def head(self) -> str | None:
-        """The label or word that whatever matches has, if the pattern begins with one."""
-        first = self._tokens[0]
-        return first if first in self.needed else None
-
-    def rows(self, some: SentenceTrees) -> list[int]:
-        """Return which trees may match, in order."""
-        rows: list[int] = np.flatnonzero(some.trees.n_words).tolist()
-        for name in self.needed:
-            has_it = _labelled(some.trees, name)
-            rows = [row for row in rows if has_it[row] or name in some.words[row]]
-        return rows
-
     def nodes(self, tree: Tree) -> Iterator[tuple[str, int, int]]:
         """Yield label, start and end of each node and word of a tree that matches, in pre-order."""
-        root, head = tree.to_nltk(_Node), self.head
-        todo, start = [root], 0
+        todo, start = [tree.to_nltk(_Node)], 0
         while todo:
             node = todo.pop()
             is_word = isinstance(node, str)
-            name: str = node if is_word else node.label()
-            if (head is None or name == head) and self._is_match(node):
-                yield name, start, start + _n_words(node)
+            if self._is_match(node):
+                yield node if is_word else node.label(), start, start + _n_words(node)
             if is_word:
                 start += 1
             else:
@@ -196,9 +157,10 @@ class Pattern:
             AttreeError: a macro or a name of a node is not defined, or a regular expression takes
                 too long.
         """
-        files = [some.file[row] for row in np.flatnonzero(some.trees.n_words).tolist()]
+        rows = np.flatnonzero(some.trees.n_words).tolist()
+        files = [some.file[row] for row in rows]
         matches, refused = [], []
-        for row in self.rows(some):
+        for row in rows:
             tree = some.trees.of(row, some.words[row])
             where = (some.file[row], some.line[row], some.sentence[row], some.status[row])
             try:
@@ -218,17 +180,6 @@ def _n_words(node: Any) -> int:
         else:
             todo.extend(one)
     return count
-
-
-def _labelled(trees: Trees, name: str) -> NDArray[np.bool_]:
-    """Tell which trees have a label or a tag: (trees,)."""
-    has_it = np.zeros(len(trees), bool)
-    if trees.labels is not None and name in trees.label_names:
-        has_it[trees.tree_of[trees.labels == trees.label_names.index(name)]] = True
-    if trees.tags is not None and name in trees.tag_names:
-        tree_of_word = np.repeat(np.arange(len(trees)), trees.n_words)
-        has_it[tree_of_word[trees.tags == trees.tag_names.index(name)]] = True
-    return has_it
 
 
 def search(pattern: Pattern, batches: Iterable[SentenceTrees]) -> Iterator[Found]:

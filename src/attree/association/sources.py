@@ -36,9 +36,7 @@ SOURCES = {
     "heads": "attree.association.sources:PLAIN",
     "heads-jsd": "attree.association.sources:JENSEN_SHANNON",
     "heads-hellinger": "attree.association.sources:HELLINGER",
-    "states": "attree.association.sources:COSINE",
-    "states-l1": "attree.association.sources:MANHATTAN",
-    "states-l2": "attree.association.sources:EUCLIDEAN",
+    "states": "attree.association.sources:STATES",
     "heads-characteristic": "attree.association.characteristic:CHARACTERISTIC",
     "neighbours": "attree.association.neighbours:NEIGHBOURS",
     "trees-top-down": "attree.association.head_trees:TOP_DOWN",
@@ -167,15 +165,8 @@ JENSEN_SHANNON = AttentionSource(_jensen_shannon)
 HELLINGER = AttentionSource(_hellinger)
 
 
-@dataclass(frozen=True, slots=True)
 class StatesSource:
-    """Matrices of layers of hidden states (an `AssociationSource`).
-
-    Args:
-        compare: maps (batch, words, size) to similarities of words, (batch, words, words).
-    """
-
-    compare: Callable[[torch.Tensor], torch.Tensor]
+    """How alike words' hidden states in a layer are (an `AssociationSource`)."""
 
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
         """Return one unit for the embeddings and one per layer."""
@@ -190,7 +181,7 @@ class StatesSource:
         output = encoder.run(pieces, states=[layer for layer, _ in units])
         mean = piece_to_word(output.batch)
         states = (output.states[layer].float() for layer, _ in units)
-        return torch.stack([self.compare(mean @ layer) for layer in states], dim=1)
+        return torch.stack([_cosine(mean @ layer) for layer in states], dim=1)
 
 
 def piece_to_word(batch: PieceBatch) -> torch.Tensor:
@@ -210,18 +201,4 @@ def _cosine(states: torch.Tensor) -> torch.Tensor:
     return ((1.0 + unit @ unit.transpose(1, 2)) / 2.0).clamp_(0.0, 1.0)
 
 
-def _manhattan(states: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    return -torch.cdist(states, states, p=1.0)
-
-
-def _euclidean(states: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    return -torch.cdist(states, states, compute_mode="donot_use_mm_for_euclid_dist")
-
-
-COSINE = StatesSource(_cosine)
-MANHATTAN = StatesSource(_manhattan)
-EUCLIDEAN = StatesSource(_euclidean)
+STATES = StatesSource()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -32,7 +31,6 @@ class OutputOptions:
         Parameter(
             name="--to",
             converter=options.words,
-            completer=options.bulk_formats,
             show_default=PARQUET,
         ),
     ] = ()
@@ -91,19 +89,14 @@ class Place:
 
     Attributes:
         workers: how many; 0 for one a GPU, or one where there is none.
-        scheduler: of Dask, which is there already.
-        tls_ca: Certificate authority of --scheduler.
-        tls_cert: Your certificate for --scheduler.
-        tls_key: The key of --tls-cert.
+        scheduler: of Dask, which is there already; certificates for it are those of Dask's
+            configuration.
         slurm: One Slurm job a worker: KEY=VALUE for queue, account, cores, memory, walltime,
             interface, extra.
     """
 
     workers: Annotated[options.Workers, Parameter(show_default="one, or one a GPU")] = 0
     scheduler: options.Scheduler | None = None
-    tls_ca: Path | None = None
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
     slurm: Annotated[tuple[str, ...], Parameter(converter=options.words)] = ()
 
     @property
@@ -118,12 +111,7 @@ class Place:
             from attree.base.cluster import Slurm
 
             return Slurm.parse(self.slurm)
-        if self.scheduler is None:
-            return {}
-        pairs = ("tls_ca_file", self.tls_ca), ("tls_client_cert", self.tls_cert)
-        files = dict((*pairs, ("tls_client_key", self.tls_key)))
-        named = {name: str(path) for name, path in files.items() if path}
-        return {"address": self.scheduler, **named}
+        return {"address": self.scheduler} if self.scheduler else {}
 
 
 @dataclass(frozen=True, slots=True)

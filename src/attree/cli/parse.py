@@ -35,7 +35,6 @@ class _Chosen(Overrides):
     dtype: options.Dtype | None = None
 
 
-@options.needs(tls_ca="scheduler", tls_cert="scheduler", tls_key="tls_cert")
 @options.excludes("scheduler slurm")
 def parse_command(
     inputs: Annotated[options.Paths, Parameter(allow_leading_hyphen=True)],

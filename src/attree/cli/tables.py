@@ -129,60 +129,20 @@ def _average(text: str) -> tuple[str, list[str]]:
 
 
 @app.command
-def compare(first: Path, second: Path, /) -> None:
-    """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
-
-    Example: attree table compare results/scores/minilm/upio/french/test.parquet
-    results/scores/minilm/upoa/french/test.parquet
-
-    Args:
-        first: Sentence scores of `attree score` (.parquet).
-        second: Those of another parser, same sentences.
-    """
-    from attree.base import tables as render
-    from attree.evaluation import HEADINGS
-    from attree.evaluation.metrics import read_scored
-    from attree.evaluation.resampling import RESAMPLES, every_difference
-
-    parsers = read_scored(first), read_scored(second)
-    lines = []
-    for metric, pairs in every_difference(("the first", "the second"), parsers).items():
-        difference = pairs[0, 1]
-        f1s = (getattr(scored.counts, metric) for scored in parsers)
-        figures = [f"{f1:.2f}" for f1 in (*f1s, difference.difference)]
-        interval = f"{difference.low:.2f} to {difference.high:.2f}"
-        lines.append([HEADINGS[metric], *figures, interval, f"{difference.p:.3f}"])
-    headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
-    note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
-    render.show([render.Table(f"{first} and {second}", headings, lines, note)])
-
-
-@app.command
-@options.needs(overwrite="svg")
-def show(
-    table: Path, /, *, svg: options.Svg | None = None, overwrite: options.Overwrite = False
-) -> None:
+def show(table: Path, /) -> None:
     """Print a table, or a summary of `attree score`, to the terminal.
 
     Args:
         table: Table: a .parquet of `attree table`, or a summary of scores.
     """
-    from rich.console import Console
-
     from attree.base import tables as render
-    from attree.base.files import check_new, write_text
     from attree.base.reading import read_json
     from attree.reports.tables.languages import summary_table
 
-    check_new([svg], overwrite=overwrite)
-    console = Console(highlight=False, record=svg is not None)
     if table.suffix == ".json":
-        tables = [summary_table(read_json(table, what="summary of scores"))]
+        render.show([summary_table(read_json(table, what="summary of scores"))])
     else:
-        tables = render.saved_tables(table)
-    render.show(tables, console)
-    if svg is not None:
-        write_text(svg, console.export_svg(title=f"attree table show {table.name}"))
+        render.show(render.saved_tables(table))
 
 
 def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any]) -> None:

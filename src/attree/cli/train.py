@@ -9,13 +9,12 @@ from cyclopts import Parameter
 
 from attree.base import options
 from attree.base.errors import AttreeError
-from attree.training.options import MORE, PARSER, TREES, TUNING, Changes, Choice, Fitting
+from attree.training.options import MORE, PARSER, TREES, Changes, Choice, Fitting
 
 _AS_IT_IS = options.ReadingOptions()
 
 
-@options.needs(tune_layers="tune_on", tune_dropout="tune_on", allow_overlap="evaluate_on")
-@options.excludes("ids trees", "ids shares", "layer tune_on")
+@options.needs(allow_overlap="evaluate_on")
 def train_command(
     *,
     sentences: options.Trees,
@@ -28,14 +27,9 @@ def train_command(
     language: Annotated[options.Language | None, Parameter(group=TREES)] = None,
     evaluate_on: Annotated[options.TreebankFiles | None, Parameter(group=TREES)] = None,
     allow_overlap: Annotated[options.AllowOverlap, Parameter(group=TREES)] = False,
-    parser: Annotated[str | None, Parameter(group=PARSER, completer=options.recipes)] = None,
+    parser: Annotated[str | None, Parameter(group=PARSER)] = None,
     layer: Annotated[list[int] | None, Parameter(converter=options.numbers, group=PARSER)] = None,
     changes: Annotated[Changes, Parameter(name="*")] = Changes(),
-    tune_layers: Annotated[options.Words | None, Parameter(group=TUNING)] = None,
-    tune_dropout: Annotated[
-        list[float] | None,
-        Parameter(converter=options.decimals, validator=options.between(0, 0.9), group=TUNING),
-    ] = None,
     fitting: Annotated[Fitting, Parameter(name="*", group=MORE)] = Fitting(),
     half_precision: Annotated[bool, Parameter(group=MORE)] = False,
     overwrite: Annotated[options.Overwrite, Parameter(group=MORE)] = False,
@@ -63,8 +57,6 @@ def train_command(
         parser: Parser: tree-crf-labelled, tree-crf-full, fpio… Default: with labels if the trees
             have labels.
         layer: Hidden states: 3, or 2,3,4. Default: the middle.
-        tune_layers: Layers to choose from: 2,3,2+3,2+3+4.
-        tune_dropout: Rates of dropout to choose from: 0.1,0.3.
         half_precision: Keep weights in 16 bits each.
     """
     from attree.base.progress import progress
@@ -73,7 +65,6 @@ def train_command(
     from attree.stages import train as session
     from attree.training.choice import choose_trees
     from attree.training.gold import default_recipe
-    from attree.training.options import parse_layers
     from attree.training.recipes import WITHOUT_LABELS, adapted, recipe
     from attree.treebank.as_table import as_tables, check_files, is_table
     from attree.treebank.language_file import settings_of
@@ -117,8 +108,6 @@ def train_command(
             fitting,
             choice.seed,
             layers=tuple(layer or ()),
-            tune_layers=tuple(map(parse_layers, tune_layers or ())),
-            tune_dropouts=tuple(tune_dropout or ()),
             device=device,
             half_precision=half_precision,
             source=", ".join(map(str, trained)),

@@ -201,7 +201,7 @@ def convert_command(
     /,
     *,
     output: options.Output,
-    to: Annotated[str | None, Parameter(completer=options.written_formats)] = None,
+    to: str | None = None,
     format: Annotated[options.Format | None, Parameter(group=_READING)] = None,
     encoding: Annotated[options.Encoding | None, Parameter(group=_READING)] = None,
     labels: Annotated[options.Labels | None, Parameter(group=_READING)] = None,

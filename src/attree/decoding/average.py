@@ -47,9 +47,9 @@ def average(
         smallest split.
 
     Raises:
-        AttreeError: no members, members of different sentences, or not one weight for each.
+        AttreeError: members of different sentences, or not one weight for each.
     """
-    _check(members, threshold)
+    _check(members)
     votes = _votes(weights, len(members))
     tables = np.concatenate(([0], np.cumsum((members[0].n_words + 1) ** 2)))
     parts = [
@@ -59,13 +59,7 @@ def average(
     return Trees.concatenate(parts)
 
 
-def _check(members: Sequence[Trees], threshold: float | None) -> None:
-    if not members:
-        raise AttreeError("no-parsers", "an average needs the trees of at least one parser")
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise AttreeError(
-            "not-a-share", f"threshold {threshold} is not a share", fix="give one from 0 to 1"
-        )
+def _check(members: Sequence[Trees]) -> None:
     words = members[0].n_words
     for number, trees in enumerate(members[1:], 2):
         if len(trees) != words.size:

@@ -139,11 +139,8 @@ def _make(name: str, encoder: Carried, files: Sequence[Path], folder: Path) -> N
     shutil.rmtree(folder, ignore_errors=True)
     say(f"attree: converting the encoder {name}, once")
     with whole_folder(folder) as part:
-        try:
-            with _joined(files, folder.parent) as source:
-                load(FORMS[encoder.form])(source, part)
-        except AttreeError as error:
-            raise error.replace(file=files[0], fix=encoder.reinstall) from error
+        with _joined(files, folder.parent) as source:
+            load(FORMS[encoder.form])(source, part)
         record = _Record(encoder.fingerprint, stamps(checkpoint_files(part)), sources)
         write_json(part / _RECORD, msgspec.structs.asdict(record))
 

@@ -310,7 +310,7 @@ def _table(cells: Sequence[Cell], metric: str, title: str, layout: Mapping[str, 
             rows.append([line, *(cell.text(metric) if cell else "–" for cell in line_cells)])
     heading = (HEADINGS | LABELLED).get(metric, metric.replace("_", " "))
     titles = [layout["axis"].replace("_", " "), *columns]
-    notes = (layout.get("note"), _note(cells), _list_below(by_place, metric, layout.get("above")))
+    notes = (_note(cells), _list_below(by_place, metric, layout.get("above")))
     return Table(f"{title}: {heading}", titles, rows, " ".join(filter(None, notes)))
 
 

@@ -31,7 +31,6 @@ _SET = r"\A[^/]+/[^/]+\Z"
 
 Above0 = Annotated[int, Meta(ge=1)]
 From0 = Annotated[int, Meta(ge=0)]
-Zero = Annotated[int, Meta(ge=0, le=0)]  # stays a whole number, as tables have it
 Positive = Annotated[float, Meta(gt=0)]
 Rate = Annotated[float, Meta(gt=0, le=1)]
 Size = Annotated[int, Meta(ge=1, le=10_000)]
@@ -456,7 +455,6 @@ class Run(Keys):
             test stands for it
         trees: a list of numbers of trees, all, or apart (the trees set apart)
         draws: how many draws of each number
-        seeds_of_all: how many seeds train on all trees
         apart: how many trees are kept out of every draw to choose settings on
         across: a list of the columns that every row stands in, in place of its own
         layers: a list of layers (3, or "2,3,4"), null for the middle, tuned for a choice
@@ -478,7 +476,6 @@ class Run(Keys):
     languages: AnyNames = several()
     trees: Different[Literal["all", "apart"] | Above0] = several("all")
     draws: Above0 = 1
-    seeds_of_all: Above0 = 1
     apart: From0 = 0
     across: list[int | str] = several()
     layers: Some[int | str | None] = several(None)
@@ -510,7 +507,6 @@ class ExperimentSettings(Keys):
         published: the table of published figures, or test set → table
         above: the line that few-shot parsers should be above; the table says which are not
         panels: whether each language tested has a table, and a part of the picture, of its own
-        note: a text that stands below the table, or null
         runs: a list; every combination of an entry's lists is a row
     """
 
@@ -529,7 +525,6 @@ class ExperimentSettings(Keys):
     published: str | dict[str, str] | None = None
     above: str | None = None
     panels: bool = False
-    note: str | None = None
 
 
 class Configuration(Keys):

@@ -120,8 +120,8 @@ def column_of(row: ExperimentRow, axis: str) -> str:
 
 
 def _draws(run: Run, trees: Any) -> range:
-    """Return the seeds: one for trees set apart, ``seeds_of_all`` for all trees, or ``draws``."""
-    return range({APART: 1, "all": run.seeds_of_all}.get(trees, run.draws))
+    """Return the seeds: one for all trees or those set apart, else ``draws``."""
+    return range(1 if trees in (APART, "all") else run.draws)
 
 
 def _check_cells(rows: Sequence[PlacedRow], where: str) -> None:

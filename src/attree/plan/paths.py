@@ -14,7 +14,6 @@ GRAMMAR = "grammar"
 
 SENTENCES_PATH = "<results>/treebanks/{language}/{split}.parquet"
 ENCODER = "<results>/encoders/{encoder}.json"
-HEADS_PATH = "<results>/heads/{encoder}/{parser}/{language}/{split}.json"
 ALL_HEADS = "<results>/attention/{encoder}/all/{language}/{split}.json"
 PARSES_PATH = "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet"
 SCORES_PATH = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"

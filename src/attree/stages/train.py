@@ -1,4 +1,4 @@
-"""Train a parser on chosen trees: run the encoder, tune settings, fit, write its folder."""
+"""Train a parser on chosen trees: run the encoder, fit, write its folder."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ from attree.ready import default_encoder
 from attree.training.adapting import train_adapter
 from attree.training.card import card, scored
 from attree.training.choice import Chosen
-from attree.training.fit import choose, grid
 from attree.training.options import Fitting, Layers
 from attree.training.parser import TrainedModel, TrainedParser, save_parser
-from attree.training.parts import PARTS
 from attree.training.recipes import (
     ABOUT,
     FILES,
@@ -52,8 +50,6 @@ class TrainingRequest:
         fitting: settings of the training.
         seed: of the training.
         layers: hidden states read; the middle of the encoder by default.
-        tune_layers: layers to choose among on the tuning trees; every layer by default.
-        tune_dropouts: dropout rates to choose among with them; the recipe's rate by default.
         device: ``cpu`` or ``cuda``.
         half_precision: whether weights are stored in 16 bits in place of 32.
         source: where the sentences are from, for the model card.
@@ -66,8 +62,6 @@ class TrainingRequest:
     fitting: Fitting = field(default_factory=Fitting)
     seed: int = 0
     layers: Layers = ()
-    tune_layers: tuple[Layers, ...] = ()
-    tune_dropouts: tuple[float, ...] = ()
     device: str | None = None
     half_precision: bool = False
     source: str = ""
@@ -100,7 +94,7 @@ def start_of(request: TrainingRequest, chosen: Chosen) -> Start:
     """Return the start that is asked for; by default the default parser if its weights fit."""
     fitting = request.fitting
     fits = request.recipe.parts in [RECIPES[name].parts for name in (WITH_LABELS, WITHOUT_LABELS)]
-    asked = request.encoder or request.layers or fitting.size or fitting.specials or chosen.tuning
+    asked = request.encoder or request.layers or fitting.size or fitting.specials
     if fitting.start is None and (asked or not fits):
         return Start()
     words = (words for _, table in chosen.scored for words in table["words"].to_pylist())
@@ -125,8 +119,8 @@ def train(
         progress: shows how far each stage is.
 
     Raises:
-        AttreeError: see :func:`attree.training.fit.fit`; there is no layer to tune; the encoder is
-            to be adapted, and training starts from a parser.
+        AttreeError: see :func:`attree.training.fit.fit`; the encoder is to be
+            adapted, and training starts from a parser.
     """
     recipe, trees, learned = request.recipe, chosen.trees, None
     if recipe.rank and start.parser:
@@ -145,14 +139,6 @@ def train(
         with TemporaryDirectory(prefix="attree-") as temporary:
             save_file(weights, path := Path(temporary) / WEIGHTS)
             encoder = load_encoder(with_adapter(described, path), device=request.device)
-    tried: list[dict[str, Any]] = []
-    if chosen.tuning is not None:
-        if not any(PARTS[name].reads_layers for name in recipe.parts):
-            problem = "a parser of head weights has no layer to tune"
-            raise AttreeError("no-layer", problem, fix="leave --tune-on out")
-        every = tuple((number,) for number in range(encoder.n_layers + 1))
-        plans = grid(plan, layers=request.tune_layers or every, dropouts=request.tune_dropouts)
-        plan, tried = choose(encoder, trees, chosen.tuning, plans, first=start.parser)
     parser = fit_in_rounds(
         encoder,
         trees,
@@ -164,7 +150,6 @@ def train(
         learned=learned,
         progress=progress,
     )
-    parser.about["tuning"] = tried
     # with these the parser finds its encoder on any machine
     parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
     return TrainedModel(parser, encoder)

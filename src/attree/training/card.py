@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attree
@@ -17,45 +18,8 @@ from attree.trees.tree import parted
 if TYPE_CHECKING:
     from attree.training.parser import TrainedParser
 
-_CARD = """\
----
-library_name: attree
-tags:
-- constituency-parsing
-# license: fill in, such as cc-by-4.0
----
-
-# A constituency parser of {encoder}
-
-A few-shot parser of attree, trained on {count}: it turns a sentence into {trees},
-out of the hidden states or the attention of a pretrained encoder.
-
-## Use
-
-```python
-from attree import Parser
-
-parser = Parser.load("THIS FOLDER")
-print(parser.parse("A sentence."))
-```
-
-`Parser.load` finds the encoder by the name below; where it lies elsewhere, give `encoder=`. Words
-are split by the rules of the language below; for another one give `language="de"`, or sentences as
-lists of words.
-
-## What it is
-
-| | |
-| --- | --- |
-{facts}
-
-## Limits
-
-- It knows the trees above, and the kind of text they are of; others are parsed worse.
-{limits}
-- Sentences longer than the encoder takes are branched right, and their status says `too_long`.
-
-{licence}"""
+#: The text of a card; what stands in braces is filled in.
+_CARD = Path(__file__).with_name("card.md").read_text(encoding="utf-8").removesuffix("\n")
 _OPEN, _OPEN_LICENCE = (
     "# license: fill in, such as cc-by-4.0",
     """\

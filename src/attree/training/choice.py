@@ -1,4 +1,4 @@
-"""Choose disjoint trees for training, tuning and early stopping."""
+"""Choose disjoint trees for training and early stopping."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from attree.base.schemas import (
 from attree.base.terminal import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
-from attree.trees.sampling import by_id, draw_trees, shared_rows, usable_trees
+from attree.trees.sampling import draw_trees, shared_rows, usable_trees
 
 #: Trees drawn by default: the best layers and settings are known for 80.
 USUAL_TREES = 80
@@ -38,7 +38,6 @@ class Chosen:
     Attributes:
         trees: to train on.
         held_out: for early stopping.
-        tuning: for choosing settings.
         provenance: language, split and punctuation of the table, and the overlap with test data.
         raw: the words of the remaining sentences, without those that are evaluated on.
         shares: of each treebank in a batch; empty if trees are drawn alike.
@@ -49,7 +48,6 @@ class Chosen:
 
     trees: GoldTrees
     held_out: GoldTrees | None = None
-    tuning: GoldTrees | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     raw: Sequence[Sequence[str]] = ()
     shares: tuple[float, ...] = ()
@@ -66,7 +64,7 @@ def choose_trees(
     structure: Sequence[Path] = (),
     allow_overlap: bool = False,
 ) -> Chosen:
-    """Draw training trees, then tuning trees, then held-out trees, none of them twice.
+    """Draw training trees, then held-out trees, none of them twice.
 
     Partly bracketed trees are used for training only. Sentences are numbered through ``path``,
     ``also`` and ``structure``, in this order. Messages on stderr tell how many sentences were left
@@ -74,15 +72,14 @@ def choose_trees(
 
     Args:
         path: a sentence table.
-        choice: how many trees, or which.
+        choice: how many trees.
         evaluated: tables to evaluate on; their sentences are left out unless ``allow_overlap``.
         also: further tables to train on.
         structure: the same, without their labels and tags.
         allow_overlap: keep sentences that are also evaluated on.
 
     Raises:
-        AttreeError: no tree is left, a sentence of ``choice.ids`` is evaluated on, or brackets
-            cross.
+        AttreeError: no tree is left, or brackets cross.
     """
     table, metadata, ends = _join_tables(path, [*also, *structure])
     words: list[list[str]] = table["words"].to_pylist()
@@ -100,21 +97,17 @@ def choose_trees(
     shares = choice.shares_of(len(ends) - 1)
     drawn = _training_rows(table, choice, ends, left_out)
     rows = list(itertools.chain.from_iterable(drawn))
-    # tuning trees come from the far end of the same order, so they do not depend on the number of
-    # training trees
-    tuning = _set_apart(table, choice.tuning, "tune-on", choice.seed + 1, {*rows, *unfit})
-    apart = {*rows, *tuning, *unfit}
-    held = _set_apart(table, choice.held_out, "held-out", choice.seed + 2, apart)
+    apart = {*rows, *unfit}
+    held = _hold_out(table, choice, apart)
     unlabelled = int(ends[-1 - len(structure)])
-    first, *further = [_read_rows(table, part, choice, unlabelled) for part in drawn]
+    first, *further = [_read_rows(table, part, unlabelled) for part in drawn]
     provenance = {key: metadata.get(key) for key in ("language", "split", "punctuation")}
-    provenance["overlap"] = len(shared.intersection([*rows, *held, *tuning]))
+    provenance["overlap"] = len(shared.intersection([*rows, *held]))
     others = {*range(len(words))} - {*apart, *held, *shared}
     scored = [("held out", table.take(sorted(held)))] if held else []
     return Chosen(
         sum(further, first),
-        _read_rows(table, held, choice, unlabelled) if held else None,
-        _read_rows(table, tuning, choice, unlabelled) if tuning else None,
+        _read_rows(table, held, unlabelled) if held else None,
         provenance,
         [words[row] for row in sorted(others)],
         shares,
@@ -123,17 +116,19 @@ def choose_trees(
     )
 
 
-def _set_apart(table: pa.Table, wanted: int, option: str, seed: int, barred: set[int]) -> list[int]:
-    """Draw ``wanted`` further rows, or as many as are left."""
+def _hold_out(table: pa.Table, choice: Choice, barred: set[int]) -> list[int]:
+    """Draw the further rows that are asked for, or as many as are left."""
+    wanted = choice.held_out
     left = len(usable_trees(table, apart_from=barred)) if wanted else 0
     if left < wanted:
-        say(f"attree: --{option} {wanted}: {left} trees are left for it")
-    return draw_trees(table, min(wanted, left), seed=seed, apart_from=barred) if left else []
+        say(f"attree: --held-out {wanted}: {left} trees are left for it")
+    seed, count = choice.seed + 2, min(wanted, left)
+    return draw_trees(table, count, seed=seed, apart_from=barred) if left else []
 
 
-def _read_rows(table: pa.Table, rows: Sequence[int], choice: Choice, unlabelled: int) -> GoldTrees:
+def _read_rows(table: pa.Table, rows: Sequence[int], unlabelled: int) -> GoldTrees:
     """Read trees of some rows, without labels and tags from row ``unlabelled`` on."""
-    trees = read_trees(table, rows, factor=choice.factor)
+    trees = read_trees(table, rows)
     gold = [
         tree if row < unlabelled else tree.without_labels()
         for row, tree in zip(rows, trees.gold, strict=True)
@@ -157,15 +152,6 @@ def _training_rows(
     table: pa.Table, choice: Choice, ends: NDArray[Any], left_out: set[int]
 ) -> list[list[int]]:
     """Return the rows to train on, a list for each treebank that is drawn from separately."""
-    if choice.ids is not None:
-        rows = by_id(table, choice.ids)
-        if shared := left_out.intersection(rows):
-            raise AttreeError(
-                "all-evaluated-on",
-                f"{len(shared)} of the sentences of --ids are also evaluated on",
-                fix="choose other sentences, or pass --allow-overlap",
-            )
-        return [rows]
     asked = _parse_counts(choice, len(ends) - 1)
     if len(asked) == 1:
         ends = ends[[0, -1]]
@@ -174,7 +160,7 @@ def _training_rows(
         for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     ]
     available = [len(usable_trees(part, apart_from=out)) for part, out in parts]
-    counts = _count_draws(asked, available, choice.tuning + choice.held_out)
+    counts = _count_draws(asked, available, choice.held_out)
     drawn = []
     for (part, out), first, count, all_there, wanted in zip(
         parts, ends.tolist(), counts, available, asked, strict=False

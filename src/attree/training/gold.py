@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from attree.base.errors import AttreeError
-from attree.base.registry import check_name
 from attree.training.recipes import WITH_LABELS, WITHOUT_LABELS
-from attree.treebank.binarise import FACTORS, binarise
+from attree.treebank.binarise import binarise
 from attree.trees.constraints import AVOIDED, MARKS, Constraints, Span, crossing
 from attree.trees.tree import CHAIN, NO_LABEL, joined
 
@@ -97,7 +96,6 @@ def gold_tree(
     spans: Iterable[tuple[int, int]],
     *,
     name: str,
-    factor: str = "right",
     labels: Sequence[str] = (),
 ) -> GoldTree:
     """Build a :class:`GoldTree` from a sentence's spans, in any order, with unary chains.
@@ -106,7 +104,6 @@ def gold_tree(
         n_words: number of words.
         spans: half-open word intervals.
         name: the tree's name in errors.
-        factor: ``right`` or ``left``, how nodes of more than two children are binarised.
         labels: of the spans, in their order; empty if they have none.
 
     Raises:
@@ -119,7 +116,7 @@ def gold_tree(
             "no-brackets", f"tree {name} has no brackets", fix="leave it out, or mend the treebank"
         )
     try:
-        splits = binarise(n_words, everything, factor=factor).astype(np.int64)
+        splits = binarise(n_words, everything).astype(np.int64)
     except AttreeError as error:
         raise error.replace(
             problem=f"tree {name}: {error.problem}",
@@ -205,7 +202,7 @@ class GoldTrees:
         return replace(self, gold=[tree.without_labels() for tree in self.gold])
 
 
-def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -> GoldTrees:
+def read_trees(table: pa.Table, rows: Sequence[int]) -> GoldTrees:
     """Read trees from some rows of a SENTENCES table.
 
     Raises:
@@ -215,14 +212,13 @@ def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -
 
     from attree.base.schemas import PARTIAL
 
-    check_name(factor, FACTORS, f"unknown factor {factor!r}")
     trees = GoldTrees([], [], [])
     for first in range(0, len(rows), _ROWS):
         chunk = pa.array(rows[first : first + _ROWS], pa.int64())
         for row in table.take(chunk).to_pylist():
             trees.sentence.append(row["sentence"])
             trees.words.append(row["words"])
-            trees.gold.append(_read_row(row, factor, partial=row.get(PARTIAL.name, False)))
+            trees.gold.append(_read_row(row, partial=row.get(PARTIAL.name, False)))
     return trees
 
 
@@ -240,7 +236,7 @@ def default_recipe(tables: Iterable[pa.Table]) -> str:
     return WITH_LABELS if names - {"", *MARKS} else WITHOUT_LABELS
 
 
-def _read_row(row: dict[str, Any], factor: str, *, partial: bool) -> GoldTree:
+def _read_row(row: dict[str, Any], *, partial: bool) -> GoldTree:
     from attree.base.schemas import HEADS
 
     name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
@@ -249,7 +245,7 @@ def _read_row(row: dict[str, Any], factor: str, *, partial: bool) -> GoldTree:
     if partial:
         tree = partly_bracketed_tree(n_words, spans, labels, name=name)
     else:
-        tree = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
+        tree = gold_tree(n_words, spans, name=name, labels=labels)
     # tags that are all dummies are no tags
     tags = tuple(tag or NO_LABEL for tag in row["tags"])
     heads = enumerate(zip(row.get(HEADS.name, ()), tags, strict=False))

@@ -227,19 +227,11 @@ def _draw_batches(
     """Yield batches of indices into ``usable``.
 
     Raises:
-        AttreeError: shares are not one number above 0 for each treebank, or a treebank has no
-            usable tree.
+        AttreeError: a treebank has no usable tree, and shares are given.
     """
     size, steps, shares = plan.batch, plan.steps, plan.shares
     if not shares:
         return batches(len(usable), size, steps, generator)
-    if len(shares) != len(trees) or not all(0 < share < np.inf for share in shares):
-        raise AttreeError(
-            "bad-shares",
-            f"the shares of a batch ({', '.join(f'{share:g}' for share in shares)}) are not one "
-            f"number above 0 for each of {len(trees)} treebanks",
-            fix="give each treebank a share above 0",
-        )
     ends = np.cumsum(trees)
     counts = np.bincount(np.searchsorted(ends, usable, side="right"), minlength=len(ends))
     if not counts.all():
@@ -278,10 +270,8 @@ def train(
         advance: called after each step.
 
     Raises:
-        AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
+        AttreeError: no tree of three words or more, or a loss that is not a number.
     """
-    if plan.steps < 1 or plan.batch < 1:
-        raise AttreeError("bad-count", "training needs at least one step, and one tree a batch")
     gold = trees.gold
     usable = [index for index, tree in enumerate(gold) if tree.n_words > 2]
     if not usable:

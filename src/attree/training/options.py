@@ -15,7 +15,7 @@ from attree.base.options import between
 from attree.training import STEPS
 
 TREES, PARSER = "Which trees", "Which parser"
-TUNING, MORE = "Chosen on other trees", "Training"
+MORE = "Training"
 
 Layers = tuple[int, ...]
 _Rate = Annotated[float, Parameter(validator=between(0, 0.9))]
@@ -29,11 +29,8 @@ class Choice:
         trees: a number, or ``all``; or as many of them as there are treebanks. By default all, but
             at most :data:`attree.training.choice.USUAL_TREES`; where there are fewer than asked
             for, all there are.
-        ids: Sentence numbers, not a draw: 3,17,40.
         seed: of the draws.
-        factor: Wide nodes branch right or left.
-        held_out: Trees for early stopping, set apart first, as are those to tune on.
-        tuning: how many further trees for choosing settings.
+        held_out: Trees for early stopping, set apart first.
         shares: Share of each treebank in a batch: even, or 2,1,1; --trees are of each.
     """
 
@@ -44,19 +41,8 @@ class Choice:
             "all. Default: all, at most 80."
         ),
     ] = None
-    ids: Annotated[list[int] | None, Parameter(converter=options.numbers)] = None
     seed: options.Seed = 0
-    factor: str = "right"
-    held_out: Annotated[int, Parameter(validator=between(0), group=TUNING)] = 0
-    tuning: Annotated[
-        int,
-        Parameter(
-            name="--tune-on",
-            validator=between(0),
-            help="Trees to choose layers, dropout on.",
-            group=TUNING,
-        ),
-    ] = 0
+    held_out: Annotated[int, Parameter(validator=between(0), group=MORE)] = 0
     shares: Annotated[list[str] | None, Parameter(converter=options.words)] = None
 
     def shares_of(self, treebanks: int) -> tuple[float, ...]:
@@ -94,7 +80,7 @@ class Changes:
         learning_rate: of Adam.
     """
 
-    objective: Annotated[str | None, Parameter(completer=options.objectives, group=PARSER)] = None
+    objective: Annotated[str | None, Parameter(group=PARSER)] = None
     association: Annotated[options.Association | None, Parameter(group=PARSER)] = None
     decoder: Annotated[options.Decoder | None, Parameter(group=PARSER)] = None
     dropout: Annotated[_Rate | None, Parameter(group=MORE)] = None

@@ -169,15 +169,6 @@ RECIPES: dict[str, FewShotRecipe] = {
     "fpoa": FewShotRecipe(("projection",), "margin", "outside", "greedy", dropout=0.3),
     "tree-crf": FewShotRecipe(("projection",), "tree_crf", _IO, "chart", dropout=0.3, heads=0),
     # beyond the article: association, boundaries and heads in one tree CRF
-    "tree-crf-boundary": FewShotRecipe(
-        ("projection", "boundary"),
-        "tree_crf",
-        _IO,
-        "minimum_risk",
-        dropout=0.3,
-        heads=0,
-        spread=1,
-    ),
     "tree-crf-full": _FULL,
     # with labels, nodes of more than two children, and tags if the trees have some
     "tree-crf-labelled": replace(

@@ -11,48 +11,21 @@ from collections.abc import Iterator
 
 from attree.treebank.crossing import Graph
 from attree.treebank.sentence import BadSentenceError, Format, Rejected, SplitSettings
-from attree.treebank.tigerxml import Attributes, Handler, read_xml
+from attree.treebank.tigerxml import Element, read_xml
 
 _NO_FUNCTION = {"--": "", "top": ""}
 
 
-class _Handler(Handler):
-    """Gather the nodes of each ``<alpino_ds>``."""
-
-    def start(self, tag: str, attributes: Attributes) -> None:
-        self.root = self.root or tag
-        if tag == "alpino_ds":
-            self.found += 1
-            self.line, self.elements = self.parser.CurrentLineNumber, []
-            self.above: list[int] = []  # each node's parent
-            self.opened = [-1]
-            self.name = f"line {self.line}"
-        elif tag == "node" and self.name:
-            self.above.append(self.opened[-1])
-            self.opened.append(len(self.elements))
-            self.elements.append((tag, attributes))
-        elif tag == "sentence" and self.name:
-            self.name = attributes.get("sentid", self.name)
-
-    def end(self, tag: str) -> None:
-        if tag == "node" and self.name:
-            self.opened.pop()
-        elif tag == "alpino_ds" and self.name:
-            nodes = [attributes for _, attributes in self.elements]
-            try:
-                self.done.append(_graph(nodes, self.above, self.file, self.line, self.name))
-            except BadSentenceError as bad:
-                reason = f"sentence {self.name}: {bad}"
-                self.done.append(Rejected(self.file, self.line, reason, "failed"))
-            self.name = ""
-
-
-def _graph(nodes: list[Attributes], above: list[int], file: str, line: int, name: str) -> Graph:
-    """Make a graph of nodes, each after the one above it.
+def _graph(elements: list[Element], file: str, line: int, name: str) -> Graph:
+    """Make a graph of the nodes in one ``<alpino_ds>``, each after the one above it.
 
     Raises:
         BadSentenceError: a word is empty, has no position or that of another, or they are no tree.
     """
+    chosen = [index for index, (tag, _, _) in enumerate(elements) if tag == "node"]
+    place = {index: number for number, index in enumerate(chosen)}
+    nodes = [elements[index][1] for index in chosen]
+    above = [place.get(elements[index][2], -1) for index in chosen]
     words = [number for number, node in enumerate(nodes) if "word" in node]
     for number in words:
         if not nodes[number]["word"]:
@@ -88,7 +61,7 @@ def _graph(nodes: list[Attributes], above: list[int], file: str, line: int, name
 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every ``<alpino_ds>`` in order, each as a `Graph` or as `Rejected`."""
-    return read_xml(text, file, settings, _Handler)
+    return read_xml(text, file, settings, "alpino_ds", _graph)
 
 
 FORMAT = Format(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,25 +13,15 @@ from attree.base.errors import AttreeError
 Split = tuple[int, int, int]
 
 
-#: Side of the new nodes → a function from the boundaries of a node's children to its splits:
-#: children are split off from the left, ``(a (b c))``, or from the right, ``((a b) c)``.
-FACTORS: dict[str, Callable[[list[int]], list[Split]]] = {
-    "right": lambda bounds: [(i, k, bounds[-1]) for i, k in itertools.pairwise(bounds[:-1])],
-    "left": lambda bounds: [(bounds[0], k, j) for k, j in itertools.pairwise(bounds[1:])],
-}
-
-
-def binarise(
-    n_words: int, spans: Iterable[tuple[int, int]], *, factor: str = "right"
-) -> npt.NDArray[np.int32]:
+def binarise(n_words: int, spans: Iterable[tuple[int, int]]) -> npt.NDArray[np.int32]:
     """Binarise a tree given by its spans.
 
-    Unary chains are collapsed, the whole sentence is always a span, one-word spans are ignored.
+    Children are split off from the left, ``(a (b c))``; unary chains are collapsed, the whole
+    sentence is always a span, one-word spans are ignored.
 
     Args:
         n_words: the number of words.
         spans: half-open word intervals, in any order.
-        factor: how a node of more than two children is split, a name of `FACTORS`.
 
     Returns:
         (n_words - 1, 3) of start, split, end in pre-order, the whole sentence first: ``[start,
@@ -43,7 +33,7 @@ def binarise(
     splits: list[Split] = []
     if n_words > 1:
         for bounds in _children(n_words, spans):
-            splits += FACTORS[factor](bounds)
+            splits += [(i, k, bounds[-1]) for i, k in itertools.pairwise(bounds[:-1])]
     assert len(splits) == max(n_words - 1, 0), f"{len(splits)} splits of {n_words} words"
     splits.sort(key=lambda split: (split[0], -split[2]))
     return np.array(splits, dtype=np.int32).reshape(-1, 3)

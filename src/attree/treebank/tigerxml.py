@@ -26,15 +26,22 @@ class _EntityError(Exception):
 Attributes = dict[str, str]
 
 
-class Handler:
+#: An element's tag, its attributes, and which element of the sentence is around it; -1: none.
+Element = tuple[str, Attributes, int]
+#: Makes a graph of a sentence's elements, with file, line and name.
+MakeGraph = Callable[[list[Element], str, int, str], Graph]
+
+
+class _Handler:
     """Gather sentences from expat's events."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self, file: str, outer: str, graph: MakeGraph) -> None:
+        self.file, self.outer, self.graph = file, outer, graph
         self.done: list[Graph | Rejected] = []
-        #: First line, name and elements of the sentence that is being read.
+        #: First line, name and elements of the sentence that is being read, and the open ones.
         self.line, self.name = 0, ""
-        self.elements: list[tuple[str, Attributes]] = []
+        self.elements: list[Element] = []
+        self.opened = [-1]
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
@@ -49,26 +56,31 @@ class Handler:
     def start(self, tag: str, attributes: Attributes) -> None:
         """Begin an element."""
         self.root = self.root or tag
-        if tag == "s":
+        if tag == self.outer:
             self.found += 1
             self.line, self.elements = self.parser.CurrentLineNumber, []
+            self.opened = [-1]
             self.name = attributes.get("id", f"line {self.line}")
         elif self.name:
-            self.elements.append((tag, attributes))
+            self.elements.append((tag, attributes, self.opened[-1]))
+            self.opened.append(len(self.elements) - 1)
+            self.name = attributes.get("sentid", self.name)  # of Alpino's <sentence>
 
     def end(self, tag: str) -> None:
         """End an element: a sentence that ends is made a graph."""
-        if tag != "s" or not self.name:
+        if not self.name:
             return
-        try:
-            self.done.append(_graph(self.elements, self.file, self.line, self.name))
-        except BadSentenceError as bad:
-            reason = f"sentence {self.name}: {bad}"
-            self.done.append(Rejected(self.file, self.line, reason, "failed"))
-        self.name = ""
+        self.opened.pop()
+        if tag == self.outer:
+            try:
+                self.done.append(self.graph(self.elements, self.file, self.line, self.name))
+            except BadSentenceError as bad:
+                reason = f"sentence {self.name}: {bad}"
+                self.done.append(Rejected(self.file, self.line, reason, "failed"))
+            self.name = ""
 
 
-def _graph(elements: list[tuple[str, Attributes]], file: str, line: int, name: str) -> Graph:
+def _graph(elements: list[Element], file: str, line: int, name: str) -> Graph:
     """Make a graph of the words, nodes and edges of one ``<s>``.
 
     Raises:
@@ -78,7 +90,7 @@ def _graph(elements: list[tuple[str, Attributes]], file: str, line: int, name: s
     nodes: dict[str, Attributes] = {}
     edges: dict[str, tuple[str, str]] = {}  # word or node → the node above it, function
     node = ""
-    for tag, attributes in elements:
+    for tag, attributes, _ in elements:
         id_ = attributes.get("id", "")
         if tag in ("t", "nt") and (id_ in words or id_ in nodes):
             raise BadSentenceError(f"the id {id_!r} stands twice")
@@ -116,13 +128,13 @@ def _graph(elements: list[tuple[str, Attributes]], file: str, line: int, name: s
 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every ``<s>`` of ``text`` in order, each as a `Graph` or as `Rejected`."""
-    return read_xml(text, file, settings, Handler)
+    return read_xml(text, file, settings, "s", _graph)
 
 
 def read_xml(
-    text: str, file: str, settings: SplitSettings, make: Callable[[str], Handler]
+    text: str, file: str, settings: SplitSettings, outer: str, graph: MakeGraph
 ) -> Iterator[Graph | Rejected]:
-    """Yield every sentence that a handler of expat's events gathers.
+    """Yield every element ``outer``, a sentence, as the graph made of what is in it.
 
     If the XML is broken or cut short, the sentences before are read, and the rest is one rejected
     sentence with its line.
@@ -130,7 +142,7 @@ def read_xml(
     if problem := undecoded(text, 0, len(text), settings.encoding or "utf-8"):
         yield Rejected(file, 1, problem[0], "failed", problem[1])
         return
-    handler = make(file)
+    handler = _Handler(file, outer, graph)
     for start in range(0, len(text) + 1, _CHUNK):
         rest: Rejected | None = None
         try:

@@ -77,23 +77,6 @@ def usable_trees(table: pa.Table, *, apart_from: Iterable[int] = ()) -> list[int
     return rows
 
 
-def by_id(table: pa.Table, ids: Sequence[int]) -> list[int]:
-    """Return the rows of the sentences numbered ``ids``.
-
-    Raises:
-        AttreeError: the table lacks a number, or a number occurs twice.
-    """
-    row_of = {number: row for row, number in enumerate(table.column("sentence").to_pylist())}
-    unknown = [number for number in ids if number not in row_of]
-    if unknown:
-        problem = f"the treebank has no sentence {unknown[0]}"
-        raise AttreeError("no-such-sentence", problem, fix=f"it has {len(row_of)} sentences")
-    if len(set(ids)) < len(ids):
-        problem = "a sentence is chosen twice"
-        raise AttreeError("sentence-twice", problem, fix="name each number once")
-    return [row_of[number] for number in ids]
-
-
 def fingerprints(sentences: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
     """Return 64-bit hashes of sentences' words, to recognise the same sentence.
 
