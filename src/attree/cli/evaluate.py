@@ -35,7 +35,7 @@ def evaluate_command(
     split: Annotated[str | None, Parameter(group=_TRAIN)] = None,
     trees: Annotated[options.Words, Parameter(group=_TRAIN)] = _NUMBERS_OF_TREES,
     draws: Annotated[int, Parameter(validator=options.between(1), group=_TRAIN)] = 1,
-    parser: options.Words | None = None,
+    parser: Annotated[options.Words | None, Parameter(completer=options.methods)] = None,
     encoder: Annotated[options.Encoder | None, Parameter(group=_TRAIN)] = None,
     steps: Annotated[options.Steps, Parameter(group=_TRAIN)] = STEPS,
     start: Annotated[str | None, Parameter(group=_TRAIN)] = None,

@@ -24,11 +24,11 @@ def heads_command(
     score: Annotated[options.Score, Parameter(help=f"Split score: {', '.join(SCORES)}.")],
     decoder: Annotated[
         options.Decoder,
-        Parameter(help=f"Decoder: {', '.join(DECODERS)}."),
+        Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=options.decoders),
     ],
     output: options.Output,
     output_selection: Path,
-    association: str = "raw",
+    association: Annotated[str, Parameter(completer=options.associations)] = "raw",
     source: options.Source = HEADS,
     heads: options.Heads = "above:30",
     rank_by: Annotated[

@@ -145,7 +145,7 @@ class _Attree(App):
 _OPTIONS = {
     "--version": "Print the version and stop.",
     "--debug": "Print the traceback of an error.",
-    "--install-completion": "Let bash, zsh or fish complete commands and options at TAB.",
+    "--install-completion": "Let bash, zsh or fish complete commands and names at TAB.",
     "--help": "Show this message and stop.",
 }
 

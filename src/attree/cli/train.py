@@ -27,7 +27,7 @@ def train_command(
     language: Annotated[options.Language | None, Parameter(group=TREES)] = None,
     evaluate_on: Annotated[options.TreebankFiles | None, Parameter(group=TREES)] = None,
     allow_overlap: Annotated[options.AllowOverlap, Parameter(group=TREES)] = False,
-    parser: Annotated[str | None, Parameter(group=PARSER)] = None,
+    parser: Annotated[str | None, Parameter(group=PARSER, completer=options.recipes)] = None,
     layer: Annotated[list[int] | None, Parameter(converter=options.numbers, group=PARSER)] = None,
     changes: Annotated[Changes, Parameter(name="*")] = Changes(),
     fitting: Annotated[Fitting, Parameter(name="*", group=MORE)] = Fitting(),

@@ -201,7 +201,7 @@ def convert_command(
     /,
     *,
     output: options.Output,
-    to: str | None = None,
+    to: Annotated[str | None, Parameter(completer=options.written_formats)] = None,
     format: Annotated[options.Format | None, Parameter(group=_READING)] = None,
     encoding: Annotated[options.Encoding | None, Parameter(group=_READING)] = None,
     labels: Annotated[options.Labels | None, Parameter(group=_READING)] = None,

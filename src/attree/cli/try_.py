@@ -35,7 +35,7 @@ def try_command(
     /,
     *,
     parser: options.Parser | None = None,
-    compare: options.Words | None = None,
+    compare: Annotated[options.Words | None, Parameter(completer=options.parsers)] = None,
     encoder: options.Encoder | None = None,
     language: options.Language | None = None,
     tokenizer: options.Tokenizer | None = None,

@@ -80,7 +80,7 @@ class Changes:
         learning_rate: of Adam.
     """
 
-    objective: Annotated[str | None, Parameter(group=PARSER)] = None
+    objective: Annotated[str | None, Parameter(completer=options.objectives, group=PARSER)] = None
     association: Annotated[options.Association | None, Parameter(group=PARSER)] = None
     decoder: Annotated[options.Decoder | None, Parameter(group=PARSER)] = None
     dropout: Annotated[_Rate | None, Parameter(group=MORE)] = None
