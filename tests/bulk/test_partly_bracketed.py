@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from attree.bulk.output import read_trees
@@ -173,6 +174,24 @@ class _Tree:
 
     def __init__(self, spans: list[tuple[int, int]], labels: list[str] | None) -> None:
         self.spans, self.labels = spans, labels
+
+
+def test_apply_keeps_what_is_known_if_it_is_asked_to(
+    resolved: Path, treebank: Path, tmp_path: Path
+) -> None:
+    run("train", "--sentences", treebank, "--encoder", resolved, "--parser", "tree-crf-full",
+        "--trees", 8, "--steps", 2, "--output", tmp_path / "parser", "--device", "cpu")  # fmt: skip
+    mine = tmp_path / "mine.half"
+    mine.write_text("( (? cat mice) (! rain home) old )\n(= (S (NP old cat) (VP chased rain)))\n")
+    options = ("--parser", tmp_path / "parser", "--encoder", resolved, "--device", "cpu")
+    run("apply", mine, *options, "--keep-known", "--output", tmp_path / "kept.parquet")
+    first, second = pq.read_table(tmp_path / "kept.parquet").to_pylist()
+    spans = list(zip(first["starts"], first["ends"], strict=True))
+    assert (0, 2) in spans and (2, 4) not in spans
+    assert list(zip(second["starts"], second["ends"], strict=True)) == [(0, 4), (0, 2), (2, 4)]
+    with pytest.raises(AssertionError):
+        run("apply", mine, *options, "--output", tmp_path / "free.parquet")
+    assert not (tmp_path / "free.parquet").exists()
 
 
 def test_lines_say_what_is_known_and_why_they_are_bad() -> None:

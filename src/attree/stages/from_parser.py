@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,17 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.progress import progress
 from attree.base.registry import check_name
-from attree.base.schemas import ASSOCIATIONS_SCHEMA, PARTLY_BRACKETED, WORDS_SHOWN, read_table
+from attree.base.schemas import (
+    ASSOCIATIONS_SCHEMA,
+    PARTIAL,
+    PARTLY_BRACKETED,
+    WORDS_SHOWN,
+    read_table,
+)
 from attree.parsers.parser import Parser
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.trees import OK, TOO_LONG
+from attree.trees.constraints import Constraints
 from attree.trees.parses import POLICIES, Parses, write_parsed
 from attree.trees.sampling import refuse_overlap
 
@@ -35,6 +42,7 @@ def write_parses(
     associations: Path | None = None,
     too_long: str = "right_branching",
     allow_overlap: bool = False,
+    keep_known: bool = False,
 ) -> pa.Table:
     """Parse every sentence of a table and write the parses.
 
@@ -45,6 +53,7 @@ def write_parses(
         associations: the ASSOCIATIONS table to write beside it, if any.
         too_long: ``right_branching``, ``skip`` or ``error``.
         allow_overlap: whether sentences that were trained on are parsed too.
+        keep_known: whether the brackets of the table's trees, which may be partial, are kept.
 
     Raises:
         AttreeError: the parser was trained on some sentences, or a sentence is too long.
@@ -53,6 +62,7 @@ def write_parses(
     trained = model.trained
     table, metadata = read_table(sentences, schema=PARTLY_BRACKETED)
     words = table.column("words").to_pylist()
+    constraints = list(_read_constraints(table)) if keep_known else []
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
     matrices: dict[int, NDArray[np.float32]] = {}
 
@@ -63,7 +73,7 @@ def write_parses(
 
     with progress("parsing", total=len(words)) as advance:
         trees, status = Parser(model).trees(
-            words, at_a_time=_AT_A_TIME, watch=keep, advance=advance
+            words, constraints, at_a_time=_AT_A_TIME, watch=keep, advance=advance
         )
     if too_long == "error" and (status == TOO_LONG).any():
         row = int(np.flatnonzero(status == TOO_LONG)[0])
@@ -75,12 +85,28 @@ def write_parses(
     parsed = Parses.with_policy(table["sentence"].to_numpy(), trees, status == OK, too_long)
     parses = parsed.table()
     settings = {**trained.describe(), "threshold": model.threshold, "overlap": shared}
+    settings |= {"keep_known": True} if keep_known else {}
     details = {"encoder": model.encoder.slug, "selection": _trained_on(trained)}
     how: dict[str, Any] = {"code": CODE, "settings": settings, **details}
     if associations:
         write_parsed(associations, _association_table(parsed, matrices), metadata, **how)
     write_parsed(output, parses, metadata, **how)
     return parses
+
+
+def _read_constraints(table: pa.Table) -> Iterator[Constraints]:
+    """Yield the constraints that each tree of a table gives.
+
+    Raises:
+        AttreeError: the brackets of a tree contradict each other.
+    """
+    for row in table.to_pylist():
+        spans = zip(row["starts"], row["ends"], row["labels"], strict=True)
+        partial = row.get(PARTIAL.name, False)
+        try:
+            yield Constraints.of_tree(len(row["words"]), spans, partial=partial)
+        except AttreeError as error:
+            raise error.replace(file=row["file"], line=row["line"]) from None
 
 
 def _association_table(parses: Parses, matrices: Mapping[int, NDArray[np.float32]]) -> pa.Table:
