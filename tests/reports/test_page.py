@@ -28,7 +28,7 @@ from attree.reports.page import charts, explorer, scores
 from attree.reports.page.page import embedded, write_page
 from attree.reports.page.run import ReportedRun
 from attree.reports.tables.languages import crosslingual, language
-from attree.reports.tables.summaries import score_rows
+from attree.reports.tables.summaries import ScoreRow, score_rows
 from attree.trees.trees import Trees
 from tests.refusals import refused
 from tests.reports.conftest import EVIL, PARSERS, TREEBANKS
@@ -230,8 +230,31 @@ def test_matrices_are_the_shards_in_eight_bits(data: list[dict[str, Any]]) -> No
 def test_what_was_run_is_told_in_three_sentences(text: str) -> None:
     leads = [unescape(one) for one in re.findall(r'<p class="lead">(.*?)</p>', text, re.S)]
     assert len(leads) == 3
-    assert "8 sentences from 3 treebanks" in leads[0]
-    assert "upoa (tuned or trained on " in leads[1]
+    assert "8 sentences from 3 treebanks" in leads[0] and f"tiny (models/{EVIL})" in leads[0]
+    assert "upoa (outside association; greedy decoding)" in leads[1]
+    assert "dev" in leads[1] or "heads" in leads[1]
+
+
+def test_what_was_trained_is_told_apart_from_what_averages_heads() -> None:
+    upio = {"score": "inside_outside", "decoder": "chart", "association": "raw"}
+    run = ReportedRun({"parsers": {"upio": upio}})
+
+    def said(**tuned_on: str) -> str:
+        rows = [
+            ScoreRow("tiny", name, {}, 5, 5, 0, "constituency", "toy", "test", selection=on)
+            for name, on in tuned_on.items()
+        ]
+        return scores.sentences(run, rows)[1]
+
+    heads = "averages the attention heads that give the best trees on english dev"
+    assert said(upio="english dev").startswith("Nothing was trained: the parser upio (inside and ")
+    both = said(upio="english dev", fpio="ten", theirs="")
+    assert both.startswith("The parser upio (") and heads in both
+    assert both.endswith(
+        "; trained on ten is fpio; trees that came from elsewhere or were averaged: theirs."
+    )
+    assert said(fpio="ten", fpoa="ten") == "Trained on ten are fpio and fpoa."
+    assert said(theirs="").startswith("Scored are trees that came from elsewhere")
 
 
 def test_words_like_scripts_are_text(text: str) -> None:

@@ -54,7 +54,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     ]
     headings = {row.parser: row.heading for row in rows}
     return {
-        "sentences": scores.sentences(rows),
+        "sentences": scores.sentences(run, rows),
         "in_short": scores.in_short(rows),
         "across": [(table, scores.best_cells(table)) for table in scored.corpus_f1],
         "across_more": [table for table in scored.tables if table not in scored.corpus_f1],
@@ -78,6 +78,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
             for path in sorted((results / "experiments/tables").glob("*.parquet"))
             if "." not in path.stem  # tables of an experiment's figures have a dot
         ],
+        "speed": reading.speed(results),
         "configuration": _yaml(run.configuration).splitlines(),
         "encoders": _encoders(results, parsers),
         "versions": {"Python": platform.python_version(), **versions(*_PACKAGES)},

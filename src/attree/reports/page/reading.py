@@ -1,14 +1,16 @@
-"""Report on input and failures: sentences read and lost, failed jobs."""
+"""Report on input and failures: sentences read and lost, failed jobs, time and memory."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import PARTLY_BRACKETED, REJECTED, read_table
@@ -90,6 +92,38 @@ def failures(results: Path, run: ReportedRun) -> list[dict[str, str]]:
         if (errors := _ERROR.findall(text)) and not unwanted:
             failed.append({"stage": stage, "of": "/".join(of), "why": errors[-1]})
     return failed
+
+
+def speed(results: Path) -> Table | None:
+    """Return a table of the stages' time and memory, as measured by Snakemake; None without any."""
+    # stage → seconds, peak memory in MB, and number of sentences (0: unknown) of each job
+    stages: dict[str, list[tuple[float, float, int]]] = {}
+    for path in sorted((results / "benchmarks").rglob("*.tsv")):
+        parts = path.relative_to(results / "benchmarks").with_suffix("").parts
+        # attention/<encoder>/all and attention/<encoder>/selected are different jobs
+        stage = " ".join((parts[0], parts[2])) if parts[0] == "attention" else parts[0]
+        sentences = _n_sentences(results, parts)
+        with path.open(encoding="utf-8", newline="") as handle:
+            for row in csv.DictReader(handle, delimiter="\t"):
+                # a job too short to be measured has NA
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    job = float(row["s"]), float(row["max_rss"]), sentences
+                    stages.setdefault(stage, []).append(job)
+    lines = []
+    for stage, jobs in stages.items():
+        times, memory, counts = zip(*jobs, strict=True)
+        seconds, longest, most = f"{sum(times):,.1f}", f"{max(times):,.1f}", f"{max(memory):,.0f}"
+        rate = f"{sum(counts) / sum(times):,.1f}" if sum(counts) and sum(times) else "–"
+        lines.append([stage, f"{len(jobs):,}", seconds, longest, rate, most])
+    headings = ["stage", "jobs", "seconds", "longest job", "sentences a second", "most memory, MB"]
+    note = "Each job's time includes its start, which for small treebanks is most of it."
+    return Table("Time of the stages that compute", headings, lines, note) if lines else None
+
+
+def _n_sentences(results: Path, parts: tuple[str, ...]) -> int:
+    """Count the sentences of the treebank that a job's name ends in; 0 if it names none."""
+    path = Path(path_of(SENTENCES_PATH, "/".join(parts[-2:]), results=results))
+    return int(pq.read_metadata(path).num_rows) if len(parts) > 2 and path.is_file() else 0
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from attree.base.tables import Table
 from attree.evaluation import HEADINGS
 from attree.plan.paths import BASELINES_PATH as BASELINES_FILE
-from attree.plan.paths import SCORES_PATH, path_of
+from attree.plan.paths import IMPORTED, SCORES_PATH, path_of
 from attree.reports.page.run import AskedTable, Key, ReportedRun
 from attree.reports.tables.languages import crosslingual
 from attree.reports.tables.summaries import (
@@ -132,19 +132,67 @@ def best_cells(table: Table) -> list[set[int]]:
     return best
 
 
-def sentences(rows: Sequence[ScoreRow]) -> list[str]:
+def sentences(run: ReportedRun, rows: Sequence[ScoreRow]) -> list[str]:
     """Describe the run in three sentences, for a reader who knows nothing about attree."""
     parsers = [row for row in rows if not row.is_baseline]
     tests = by_test(parsers).values()
     total = sum(max(row.scored for row in tested) for tested in tests)
-    rested = {row.heading: row.selection for row in parsers}
-    named = (f"{name} (tuned or trained on {on})" if on else name for name, on in rested.items())
+    slugs = dict.fromkeys(row.encoder for row in parsers if row.encoder != IMPORTED)
+    encoders = as_list(_describe_encoder(run, slug) for slug in slugs)
+    models = "the pretrained language model" + ("s" if " and " in encoders else "")
+    out_of = f" out of the attention of {models} {encoders}: which word looks at which"
     return [
         f"attree drew trees of the phrases of {total:,} sentences from {len(tests):,} "
-        f"{'treebank' if len(tests) == 1 else 'treebanks'}.",
-        f"Parsers: {', '.join(named)}.",
+        f"{'treebank' if len(tests) == 1 else 'treebanks'}{out_of if slugs else ''}.",
+        _describe_parsers(run, parsers),
         "Every figure is an F1 in percent, which weighs how many of the phrases in the treebank's "
         "own (gold) trees were found against how many of those found are right: 100 is a perfect "
         "tree, and a parser is worth something where it beats trees drawn without looking at the "
         "words (right- and left-branching, balanced, random).",
     ]
+
+
+def _describe_parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
+    """Name the parsers, and the trees that they, or the choice of their heads, rest on."""
+    recipes: Mapping[str, Mapping[str, str]] = run.configuration.get("parsers", {})
+    tuned = {row.parser: row.selection for row in parsers if row.selection}
+    averaging = {name: on for name, on in tuned.items() if name in recipes}
+    trained = {name: on for name, on in tuned.items() if name not in recipes}
+    others = dict.fromkeys(row.parser for row in parsers if row.parser not in tuned)
+    parts = []
+    if averaging:
+        names = as_list(_describe_recipe(name, recipes[name]) for name in averaging)
+        who = f"the parser {names}" if len(averaging) == 1 else f"each of {names}"
+        parts.append(
+            f"{'' if trained else 'nothing was trained: '}{who} averages the attention heads that "
+            f"give the best trees on {as_list(dict.fromkeys(averaging.values()))}, scores the "
+            "spans of a sentence by that average, and picks a tree"
+        )
+    if trained:
+        how = "trained" if run.configuration else "tuned or trained"
+        on, are = as_list(dict.fromkeys(trained.values())), "is" if len(trained) == 1 else "are"
+        parts.append(f"{how} on {on} {are} {as_list(trained)}")
+    if others:
+        parts.append(f"trees that came from elsewhere or were averaged: {as_list(others)}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if averaging or trained else f"Scored are {text}."
+
+
+def _describe_recipe(name: str, recipe: Mapping[str, str]) -> str:
+    score = recipe["score"].replace("_", " and ").replace("adjacent and right", "adjacent (right)")
+    logarithm = ", in logarithms" if recipe["association"] == "log" else ""
+    return (
+        f"{name} ({score} association{logarithm}; {recipe['decoder'].replace('_', ' ')} decoding)"
+    )
+
+
+def _describe_encoder(run: ReportedRun, slug: str) -> str:
+    source = run.configuration.get("encoders", {}).get(slug) or {}
+    name = next((str(source[key]) for key in ("hub", "package", "path") if source.get(key)), "")
+    return f"{slug} ({name})" if name and name != slug else slug
+
+
+def as_list(names: Iterable[str]) -> str:
+    """Return ``a``, ``a and b``, ``a, b and c``."""
+    *first, last = list(names) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
