@@ -130,7 +130,7 @@ def test_an_encoder_in_bfloat16_is_measured_too(encoder, resolved: Path, fitted,
 
 
 def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
-    folder, output = tmp_path / "parser", tmp_path / "chosen.txt"
+    folder, output = tmp_path / "parser", tmp_path / "chosen.jsonl"
     run("train", "--sentences", treebank, "--encoder", resolved, "--parser", "tree-crf-labelled",
         "--trees", 5, "--steps", 3, "--output", folder, "--device", "cpu")  # fmt: skip
     words = read_table(treebank)[0]["words"].to_pylist()
@@ -139,9 +139,10 @@ def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
     given = ("choose", file, *options.split())
     told = run(*given, "--by", "diverse", "--parser", folder, "--encoder", resolved,
                "--output", output, "--device", "cpu")  # fmt: skip
-    rows = [line.split(" ") for line in output.read_text().splitlines()]
-    assert [4 <= len(row) <= 8 and row in words for row in rows] == [True] * 3
-    assert "by diverse; their trees: " in told
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [4 <= len(row["words"]) <= 8 and row["words"] in words for row in rows] == [True] * 3
+    assert f"by diverse; their trees: {sum(row['brackets'] for row in rows)} brackets" in told
+    assert all(row["entropy_per_word"] > 0 for row in rows)
     assert len(run(*given).splitlines()) == 4  # three sentences, and what they cost
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +21,7 @@ from attree.base.text import safe
 from attree.ready import default_parser
 
 if TYPE_CHECKING:
-    pass
+    from attree.annotate.choosing import SentenceMeasures
 
 _PARSER, _TEXT, _PAGE = "Parser", "Text", "Page"
 
@@ -136,7 +139,7 @@ def choose_command(
     Args:
         inputs: Files or folders: text, JSON Lines, Parquet.
         number: How many sentences.
-        output: Where to write: a file, one sentence a line.
+        output: Where to write: a file .txt, or .jsonl with the figures.
         by: random; uncertain: what --parser is least sure of; diverse: such sentences that are
             unlike each other. How much either saves differs by language.
         parser: Parser: a folder of `attree train`, of a tree CRF. Default: universal, but none for
@@ -151,9 +154,13 @@ def choose_command(
     from attree.bulk.stream import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
     from attree.parsers.parser import Parser
+    from attree.raw_text.inputs import KINDS
     from attree.raw_text.words import tokeniser
 
     rank = choose(WAYS, by, what="way of choosing")
+    if output is not None and KINDS.get(output.suffix, "") not in ("text", "json"):
+        problem, fix = "sentences are written as .txt or .jsonl", "name such a file"
+        raise AttreeError("unknown-format", problem, file=output, fix=fix)
     if by != RANDOM and parser is None:
         parser = default_parser()
     if output is not None:
@@ -172,6 +179,17 @@ def choose_command(
     if output is None:
         print("\n".join(map(safe, lines)))
     else:
+        if KINDS[output.suffix] == "json":
+            lines = [_in_json(drawn.words[position], measured, position) for position in chosen]
         write_text(output, "".join(f"{line}\n" for line in lines))
     cost = int(measured.brackets[chosen].sum())
     say(f"{len(chosen):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
+
+
+def _in_json(words: Sequence[str], measured: SentenceMeasures, position: int) -> str:
+    entropy = float(measured.unsure[position])
+    figures = {
+        "brackets": int(measured.brackets[position]),
+        "entropy_per_word": None if math.isnan(entropy) else round(entropy, 4),
+    }
+    return json.dumps({"words": words, **figures}, ensure_ascii=False)

@@ -132,7 +132,11 @@ class _Attree(App):
         if chain:
             from rich.console import Console
 
-            super().help_print(tokens, console=console or Console(width=help.WIDTH))
+            console = console or Console(width=help.WIDTH)
+            # printed as other output is: rich ends with an error where a reader has had enough
+            with console.capture() as page:
+                super().help_print(tokens, console=console)
+            print(page.get(), end="")
             print("\n".join(help.examples(command.help)))
             return
         sections: dict[str, dict[str, str]] = {
