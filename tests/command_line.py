@@ -12,7 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, Argument, CycloptsError
 
 from attree.cli import help
 from attree.cli import main as cli
@@ -96,6 +96,12 @@ def _text(stream: io.TextIOWrapper) -> str:
     return stream.read()
 
 
+def visible(app: App) -> list[Argument]:
+    """Return the options and arguments of a command, in the order of their declaration."""
+    arguments = app.assemble_argument_collection(parse_docstring=True)
+    return [argument for argument in arguments if argument.show and argument.parse]
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
     """An option or argument of a command, with its name, meaning and type."""
@@ -110,7 +116,7 @@ def declared(app: App, path: tuple[str, ...] = ()) -> Iterator[Declared]:
     """Yield every option and argument of a group's commands."""
     for name in help.commands_of(app):
         command, words = app[name], (*path, name)
-        for option in help.options(command) if command.default_command is not None else ():
+        for option in visible(command) if command.default_command is not None else ():
             # a colon or full stop at a word's end: "kept on: trees", not "host:port"
             meaning = re.split(r"[:.](?:\s|$)", " ".join((option.parameter.help or "").split()))[0]
             yield Declared(option.name, meaning, help.kind(option), " ".join(words))

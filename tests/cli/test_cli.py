@@ -17,7 +17,7 @@ from attree.base.options import EXCLUDES, NEEDS, separated
 from attree.cli import help
 from attree.cli.main import _EXTRAS, _in_one_line, app, called
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
-from tests.command_line import CliRunner, Declared, attree, declared
+from tests.command_line import CliRunner, Declared, attree, declared, visible
 from tests.refusals import refused
 from tests.workflow.conftest import ROOT
 
@@ -77,14 +77,14 @@ def test_help_fits_into_80_columns_and_names_its_options(path: tuple[str, ...]) 
     lines = ran.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     if path and (command := called(path)).default_command is not None:
-        for one in help.options(command):
+        for one in visible(command):
             assert one.index is not None or any(f" {one.name}" in line for line in lines), one.name
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[str, ...]) -> None:
     command = called(path).default_command
-    names = {one.name for one in help.options(called(path))} if command else set()
+    names = {one.name for one in visible(called(path))} if command else set()
     needs = getattr(command, NEEDS, {})
     for word in " ".join([*needs, *needs.values(), *getattr(command, EXCLUDES, ())]).split():
         assert (word if word.isupper() else f"--{word.replace('_', '-')}") in names

@@ -1,4 +1,4 @@
-"""Dependencies: heads, the penalty of two heads, the reward of subtrees, labels that align."""
+"""Dependencies: heads, what they say of spans and labels, labels that align."""
 
 from __future__ import annotations
 

@@ -42,12 +42,6 @@ def overview(purpose: str, sections: Mapping[str, Mapping[str, str]]) -> str:
     return "\n\n".join(parts)
 
 
-def options(app: App) -> list[Argument]:
-    """Return the options and arguments of a command, in the order of their declaration."""
-    arguments = app.assemble_argument_collection(parse_docstring=True)
-    return [argument for argument in arguments if argument.show and argument.parse]
-
-
 def kind(argument: Argument) -> str:
     """Return the name of an option's type; of a list, of its items: ``bool``, ``int``, ``Path``."""
     hint: Any = argument.hint

@@ -28,7 +28,7 @@ from attree.training.options import Choice
 from attree.trees.sampling import draw_trees, shared_rows, usable_trees
 
 #: Trees drawn by default: the best layers and settings are known for 80.
-USUAL_TREES = 80
+DEFAULT_TREES = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _training_rows(
 
 def _parse_counts(choice: Choice, treebanks: int) -> list[int | None]:
     """Return how many trees to draw, None for all: one number, or one for each treebank."""
-    texts = choice.trees or [str(USUAL_TREES)]
+    texts = choice.trees or [str(DEFAULT_TREES)]
     for text in texts:
         if text != "all" and not re.fullmatch("[0-9]{1,9}", text):
             raise AttreeError(

@@ -256,15 +256,8 @@ def fit_tags(
                 begin, none = np.arange(n), np.zeros(n, np.int64)
                 target = np.array([code[tag] for tag in tree.tags])
                 one = np.ones(n, np.float32)
-                columns = (
-                    begin,
-                    begin + 1,
-                    none,
-                    target,
-                    one,
-                    none > 0,
-                    np.zeros((n, 2), np.float32),
-                )
+                told = np.zeros((n, 2), np.float32)
+                columns = (begin, begin + 1, none, target, one, none > 0, told)
                 yield row[: n + 1], columns
 
     _fit(part, _blocks(gold, sample(gold, len(part.names)), words), _TAG_PENALTY, progress)

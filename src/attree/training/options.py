@@ -27,7 +27,7 @@ class Choice:
 
     Attributes:
         trees: a number, or ``all``; or as many of them as there are treebanks. By default all, but
-            at most :data:`attree.training.choice.USUAL_TREES`; where there are fewer than asked
+            at most :data:`attree.training.choice.DEFAULT_TREES`; where there are fewer than asked
             for, all there are.
         seed: of the draws.
         held_out: Trees for early stopping, set apart first.

@@ -65,7 +65,7 @@ class ScorePart(nn.Module, ABC):
         shape: the settings of the part, as :meth:`shape` gives them.
 
     Attributes:
-        reads_layers: whether ``--layer`` and tuning choose the layers that it reads.
+        reads_layers: whether ``--layer``, or an experiment, chooses the layers that it reads.
         layers: hidden states that it reads.
         rate: dropout on these hidden states.
         learning_rate: Adam's, for its weights.

@@ -31,8 +31,8 @@ class FewShotRecipe:
         parts: whose span scores are summed, names of :data:`attree.training.parts.PARTS`:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
             encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends),
-            ``spans`` (a perceptron over the differences of these), ``dependencies`` (a penalty of
-            spans with two heads), ``labels``, ``tags``.
+            ``spans`` (a perceptron over the differences of these), ``dependencies`` (what
+            words' heads say of spans), ``labels``, ``tags``.
         objective: a name in :data:`attree.training.objectives.OBJECTIVES`.
         score: ``inside_outside``, or ``outside`` for a projection alone; a name in
             :data:`attree.training.scores.TERMS`.
