@@ -124,6 +124,17 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_further_ctrl_c_does_not_disturb_the_end() -> None:
+    code = (
+        "import os, signal, psutil\n"
+        "from attree.base import process\n"
+        "psutil.wait_procs = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "process.end(130)\n"
+    )
+    done = python(code)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 @pytest.mark.parametrize("quiet", [True, False])
 def test_semaphores_that_are_left_are_removed_without_a_word(quiet: bool) -> None:
     code = (

@@ -181,6 +181,8 @@ def track_quietly() -> None:
 
 def end(status: int) -> NoReturn:
     """End this process and its workers now, and remove temporary files."""
+    with contextlib.suppress(ValueError):  # in a thread, which no Ctrl-C reaches
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         sys.stdout.flush()
     if "psutil" in sys.modules:  # Dask, which starts workers, imports it
