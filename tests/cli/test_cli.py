@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cyclopts import App, CycloptsError
@@ -162,6 +163,14 @@ def test_a_trained_parser_has_no_choice_left(option: str) -> None:
 )
 def test_commas_separate_items(word: str, items: list[str]) -> None:
     assert separated(word) == items
+
+
+def test_an_option_takes_the_files_that_a_shell_makes_of_a_pattern() -> None:
+    _, bound, _ = app.parse_args(shlex.split("train --sentences a.mrg b.mrg c,d --output p"))
+    assert bound.arguments["sentences"] == [Path("a.mrg"), Path("b.mrg"), Path("c"), Path("d")]
+    _, bound, _ = app.parse_args(shlex.split("evaluate --gold a.mrg b.mrg"))
+    files = [bound.arguments[name] for name in ("gold", "predictions")]
+    assert files == [[Path("a.mrg")], [Path("b.mrg")]], "predictions may follow gold trees"
 
 
 def test_a_library_of_an_extra_has_its_line_for_pip() -> None:

@@ -4,7 +4,8 @@ A name means one thing. Its help begins with that meaning, up to the first colon
 follows may differ from command to command.
 
 An option of one command is described in the ``Args`` of its docstring. A list option may be
-repeated, or its items separated by commas (:func:`separated`).
+repeated, or its items separated by commas (:func:`separated`); an option of files takes all that
+follow it, as a shell writes out a pattern.
 """
 
 from __future__ import annotations
@@ -176,9 +177,9 @@ ways = offering("attree.annotate.choosing:WAYS")
 
 # Types of options that commands describe in their docstrings
 Output = Annotated[Path, Parameter(allow_leading_hyphen=True)]
-Paths = Annotated[list[Path], Parameter(converter=paths)]
+Paths = Annotated[list[Path], Parameter(converter=paths, consume_multiple=True)]
 Words = Annotated[list[str], Parameter(converter=words)]
-TreebankFiles = Annotated[list[Path], Parameter(converter=treebanks)]
+TreebankFiles = Annotated[list[Path], Parameter(converter=treebanks, consume_multiple=True)]
 
 # Paths and outputs
 ParsesOutput = Annotated[Path, _option("Where to write: the table of parses (Parquet).")]

@@ -27,7 +27,8 @@ def evaluate_command(
     predictions: options.TreebankFiles | None = None,
     /,
     *,
-    gold: options.TreebankFiles | None = None,
+    # what follows a file of gold trees may be PREDICTIONS
+    gold: Annotated[options.TreebankFiles | None, Parameter(consume_multiple=False)] = None,
     worst: Annotated[int, Parameter(validator=options.between(0))] = 0,
     max_words: options.MaxWords | None = None,
     train: Annotated[options.TreebankFiles | None, Parameter(group=_TRAIN)] = None,

@@ -234,7 +234,7 @@ def _misused(error: CycloptsError) -> str:
         ):
             return f"too many arguments: {word}"
         case exceptions.UnusedCliTokensError(unused_tokens=list(words)):
-            return f"too many arguments: {' '.join(words)}"
+            return f"too many arguments: {' '.join(words)}; commas separate values of an option"
     return " ".join(str(error).split()).rstrip(".")
 
 
