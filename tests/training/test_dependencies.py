@@ -19,7 +19,7 @@ from attree.training.objectives import head_loss
 from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, DependencyPart, heads_of_spans, sum_parts
 from attree.training.recipes import RECIPES, TRUST, TrainingPlan
-from attree.training.scores import SpanScores
+from attree.training.scores import SpanScores, headed_by
 from attree.training.start import Start
 from attree.treebank.conllu import read
 from attree.treebank.sentence import SplitSettings
@@ -103,6 +103,54 @@ def test_the_probability_of_a_phrase_is_multiplied(seed: int, reward: float, hea
     found, expected = (x.double().softmax(-1)[..., 1:] for x in (summed, before))
     torch.testing.assert_close(found, expected * math.exp(headed), atol=1e-5, rtol=1e-3)
     assert torch.autograd.grad(found.sum(), labels)[0].isfinite().all()
+
+
+@given(some.integers(0, 2**32 - 1), some.lists(some.integers(1, 6), min_size=1, max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_heads_of_a_span_are_counted_word_by_word(seed: int, lengths: list[int]):
+    torch.manual_seed(seed)
+    side = max(lengths) + 1
+    heads, words = torch.rand(len(lengths), side - 1, side), torch.rand(len(lengths), side - 1)
+    for row, n in zip(heads, lengths, strict=True):
+        row[:, n:-1] = 0.0  # no word has its head past the sentence
+    heads /= heads.sum(-1, keepdim=True)
+    found = headed_by(words, heads.log(), torch.tensor(lengths))
+    for row, n in enumerate(lengths):
+        for i in range(n):
+            for j in range(i + 1, n + 1):
+                outside = [1.0 - float(heads[row, w, i:j].sum()) for w in range(i, j)]
+                those = sum(float(words[row, w]) * outside[w - i] for w in range(i, j))
+                expected = those / max(sum(outside), 0.05)
+                assert float(found[row, i, j]) == pytest.approx(expected, abs=1e-4)
+
+
+def test_an_object_with_its_verb_is_no_noun_phrase():
+    """``kedi fareyi kovaladı``: the last two words are as probable, under another label."""
+    zeros, n_words = torch.zeros(1, 4, 4), torch.tensor([3])
+    names = ("", "NP", "VP", "S+NP", "NP+S")
+    labels = torch.tensor([0.0, 3.0, 1.0, 0.5, 0.25]).expand(1, 4, 4, 5)
+    heads = torch.full((1, 3, 4), 1e-6)
+    for word, head in enumerate((2, 2, 3)):
+        heads[0, word, head] = 1.0
+    part = SpanScores(zeros, zeros, n_words, labels.clone(), names)
+    told = SpanScores(zeros, zeros, n_words, phrase=torch.zeros(1, 4, 4, 2), heads=heads.log())
+    tags = torch.tensor([[[9.0, -9.0], [9.0, -9.0], [-9.0, 9.0]]])
+    tagged = SpanScores(zeros, zeros, n_words, tags=tags, tag_names=("NOUN", "VERB"))
+    found = sum_parts([part, told, tagged]).labels
+    assert found is not None
+    chances, before = found.softmax(-1), labels.softmax(-1)
+    torch.testing.assert_close(chances[..., 0], before[..., 0])
+    assert [names[label] for label in found[0, 1, 2:].argmax(-1)] == ["NP", "VP"]
+    for verbal in ("VP", "NP+S"):  # these keep their proportion
+        label = names.index(verbal)
+        torch.testing.assert_close(
+            chances[0, 1, 3, label] / chances[0, 1, 3, 2],
+            before[0, 1, 3, label] / before[0, 1, 3, 2],
+        )
+    assert chances[0, 1, 3, 3] / before[0, 1, 3, 3] == pytest.approx(
+        float(chances[0, 1, 3, 1] / before[0, 1, 3, 1])
+    )
+    torch.testing.assert_close(chances[0, 0, 2], before[0, 0, 2], atol=1e-3, rtol=0)
 
 
 def test_heads_come_from_conllu_and_punctuation_is_its_own():

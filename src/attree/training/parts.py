@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -29,7 +29,14 @@ from attree.training.projection import (
     state_batch,
 )
 from attree.training.recipes import FewShotRecipe, TrainingPlan
-from attree.training.scores import SpanScores, span_mask, span_scores, told_by_heads
+from attree.training.scores import (
+    SpanScores,
+    headed_by,
+    span_mask,
+    span_scores,
+    told_by_heads,
+)
+from attree.trees.tree import parted
 from attree.trees.trees import Trees
 
 #: combination of heads → functions applied to each matrix, to the weights, and to the sum
@@ -482,9 +489,9 @@ def with_tags(trees: Trees, scores: SpanScores) -> Trees:
 _DEPENDENCY_SIZE = 192
 #: The least probability of no second head that counts.
 _LEAST_HEADED = 1e-4
-#: Probabilities of a subtree between which the reward grows from none to all of it.
-_SUBTREE = (0.1, 0.7)
-#: Reward of a subtree's labels, and of its span: nats for a trust of 1.
+#: Spans that are this likely to have no second head are rewarded for being subtrees.
+_REWARDED = 0.5
+#: Reward of a certain subtree's labels, and of its span: nats for a trust of 1.
 _REWARDS = (10.0, 10 / 3)
 
 
@@ -563,8 +570,7 @@ class DependencyPart(BoundaryReader):
         if trust := float(self.trust):
             likely = heads.detach().exp().cpu().numpy()
             headed, subtree = heads_of_spans(likely, n_words.cpu().numpy())
-            low, high = _SUBTREE
-            sure = trust * np.clip((subtree - low) / (high - low), 0.0, 1.0)
+            sure = trust * np.where(headed < _REWARDED, 0.0, subtree)
             told = _REWARDS[0] * sure, trust * np.log(np.maximum(headed, _LEAST_HEADED))
             phrase = torch.from_numpy(np.stack(told, -1)).to(heads)
             span = torch.from_numpy(_REWARDS[1] * sure).to(span)
@@ -650,6 +656,10 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
         if labels.requires_grad:  # the gradient needs the labels as they were
             labels = labels.clone()
         labels[..., 1:] += told
+        if (tags := tagged.tags) is not None and not labels.requires_grad:
+            verbs = tags.softmax(-1)[..., _among(_VERBS, tagged.tag_names)].sum(-1)
+            verbal = headed_by(verbs, headed.heads, first.n_words)
+            _name_by_heads(labels, verbal, labelled.label_names)
     return replace(
         labelled,
         table=first.table,
@@ -660,6 +670,32 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
         phrase=phrase,
         heads=headed.heads,
     )
+
+
+#: A phrase with such a head, of Universal Dependencies, has none of these universal labels.
+_VERBS, _NOT_VERBAL = ("VERB", "AUX"), ("AJP", "AVP", "NP")
+
+
+def _among(some: Collection[str], names: Sequence[str]) -> list[int]:
+    """Return the places of names, of chains by their last label, that are among ``some``."""
+    return [place for place, name in enumerate(names) if name and parted(name)[-1] in some]
+
+
+def _name_by_heads(labels: Tensor, verbal: Tensor, names: Sequence[str]) -> None:
+    """Name phrases with a verb as head otherwise than noun phrases, in place.
+
+    Parsers learn this from trees of few languages, and call an object with its verb a noun phrase
+    where the verb comes last. A span stays as probable as it is.
+
+    Args:
+        labels: (sentences, n + 1, n + 1, labels), logits, the empty label first.
+        verbal: (sentences, n + 1, n + 1), the probability that the head is a verb.
+        names: of the labels.
+    """
+    before = labels[..., 1:].logsumexp(-1, keepdim=True)
+    less = torch.log1p(-verbal.clamp(max=0.98)).to(labels)
+    labels[..., _among(_NOT_VERBAL, names)] += less[..., None]
+    labels[..., 1:] += before - labels[..., 1:].logsumexp(-1, keepdim=True)
 
 
 @dataclass(frozen=True, slots=True)

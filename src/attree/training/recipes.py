@@ -186,6 +186,7 @@ RECIPES: dict[str, FewShotRecipe] = {
         parts=("projection", "boundary", "dependencies", "labels", "tags"),
         rank=16,
         encoder_rate=3e-4,
+        unlabelled=0.5,
     ),
     # a rival: the supervised span parser of Kitaev et al. on the same states
     "span-parser": _SPANS,
@@ -247,7 +248,7 @@ LEAST_THRESHOLD, MANY_TREES = 0.25, 40
 
 #: Trust in dependencies of a trained parser that knows some: the power of the probability that a
 #: span has no second head (see :class:`attree.training.parts.DependencyPart`).
-TRUST = 0.3
+TRUST = 0.4
 
 
 def with_least_threshold(base: FewShotRecipe) -> FewShotRecipe:

@@ -57,6 +57,32 @@ def told_by_heads(labels: Tensor, phrase: Tensor) -> Tensor:
     return reward + torch.where(headed < 0, lower, 0.0).to(reward)
 
 
+def headed_by(words: Tensor, heads: Tensor, n_words: Tensor) -> Tensor:
+    """Return how much of the heads that a span is expected to have are certain words.
+
+    That is ``Σ q(w) p(w) / Σ p(w)`` over words ``w`` of the span, ``p(w)`` the probability that the
+    head of ``w`` lies outside.
+
+    Args:
+        words: (sentences, words), ``q(w)``, the probability that it is one of these words.
+        heads: (sentences, words, words + 1), log probability of each word's head.
+        n_words: (sentences,).
+
+    Returns:
+        (sentences, n + 1, n + 1), from 0 to 1.
+    """
+    real = torch.arange(words.shape[1], device=words.device) < n_words[:, None]
+    each = torch.stack((words, torch.ones_like(words))) * real
+    inside = each[..., None] * heads[..., :-1].exp()
+    counts = functional.pad(each.double().cumsum(-1), (1, 0))
+    those, all_heads = (
+        count[:, None, :] - count[:, :, None] - square_sums(rectangle_table(within))
+        for count, within in zip(counts, inside, strict=True)
+    )
+    # a span of no word with a head outside is no subtree whatever its label
+    return (those / all_heads.clamp(min=0.05)).clamp(0.0, 1.0)
+
+
 def span_mask(n_words: Tensor, side: int) -> Tensor:
     """Return a mask of the spans [i, j) that lie within their sentence, (batch, side, side)."""
     bound = torch.arange(side, device=n_words.device)
