@@ -316,7 +316,7 @@ def _tables() -> Iterator[Row]:
         ("table-not-a-summary", f"table language {table}", "x.json", "{}"),
         ("table-fifo", f"table language {table}", "x.json", fifo),
         ("table-summary-text", f"table language {table}", "x.json",
-         edited("summary.json", scores="lots")),
+         edited("summary.json", corpus_f1="lots")),
         ("table-sizes-escapes", "table sizes x.parquet --output-prefix out", "x.parquet", ranking),
         ("table-show-other", "table show x.parquet", "x.parquet", ranking),
         ("table-show-pickle", "table show x.parquet", "x.parquet", PICKLE),

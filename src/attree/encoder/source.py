@@ -192,6 +192,8 @@ def verify(encoder: ResolvedEncoder) -> Path:
         folder, _ = SOURCES[encoder.kind](source, None)
     shape, files = shape_of(folder), checkpoint_files(folder)
     adapter = [Path(encoder.adapter)] if encoder.adapter else []
+    for file in adapter:
+        check_regular(file, what="file of weights")
     if stamps([*files, *adapter]) != encoder.stamps:
         current = identity(folder) or fingerprint(files)
         if adapter:
