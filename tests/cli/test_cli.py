@@ -101,7 +101,10 @@ def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[s
         ("treebank a.mrg --check --folder x", "--folder has no effect without --language"),
         ("treebank --language x --check --exclude y", "--exclude has no effect without FILES"),
         ("try x --overwrite", "--overwrite has no effect without --svg"),
-        ("score p --sentences s --output o --summary j --profile a --profile b", "is given twice"),
+        (
+            "score p --sentences s --output o --summary j --parser-name a --parser-name b",
+            "is given twice",
+        ),
     ],
 )
 def test_options_without_effect_and_second_ones_are_refused(words: str, says: str) -> None:

@@ -71,7 +71,7 @@ def test_score_writes_percentages_and_the_protocol(folder: Path) -> None:
     assert found["label_recall"]["PP"] == {"count": 0, "recall": None}
     protocol = found["protocol"]
     assert (protocol["punctuation"], protocol["derived"]) == ("ptb", "constituency")
-    assert (protocol["profile"], protocol["selection"]) == ("default", "english dev")
+    assert protocol["selection"] == "english dev"
     counted = {"total": 4, "longer": 0, "scored": 2, "one_word": 1, "skipped": 1, "fallback": 1}
     assert protocol["sentences"] == counted
     assert found["provenance"]["parses"] == {"code": "c"}
@@ -90,15 +90,13 @@ def test_score_writes_a_row_a_sentence(folder: Path) -> None:
     assert about["language"] == "english"
 
 
-def test_score_takes_labels_a_profile_and_a_length(folder: Path) -> None:
-    options = ("--recall", "S,VP", "--recall", "NP", "--profile", "prpn", "--max-words", 4)
+def test_score_takes_labels_and_a_length(folder: Path) -> None:
+    options = ("--recall", "S,VP", "--recall", "NP", "--max-words", 4)
     found = score(folder, *options)
     assert list(found["label_recall"]) == ["NP", "S", "VP"]  # keys are sorted
     assert found["sentence_f1"] == pytest.approx(100.0)
     assert found["protocol"]["sentences"]["longer"] == 1
     assert found["protocol"]["max_words"] == 4
-    with refused("unknown-name"):
-        score(folder, "--profile", "evalb")
 
 
 def test_labels_may_be_repeated_or_joined(folder: Path) -> None:

@@ -130,18 +130,6 @@ def test_nothing_to_score_is_no_score() -> None:
     assert one(2, [(0, 2)], [(0, 2)]).corpus_f1_no_root is None
 
 
-def test_prpn_profile_counts_one_word_sentences_and_keeps_its_epsilon() -> None:
-    gold = [(1, []), (2, labelled([(0, 2)])), (4, labelled([(0, 2), (0, 3)])), (3, [])]
-    predicted = [[], [(0, 2)], [(0, 4), (0, 2), (2, 4)], [(0, 3), (0, 2)]]
-    found = scored(gold, predicted, profile="prpn")
-    half = 1 / (2 + 1e-8)  # precision and recall of the third
-    wanted = [2 / (2 + 1e-8), 2 / (2 + 1e-8), 2 * half * half / (2 * half + 1e-8), 0.0]
-    assert found.sentence_f1.tolist() == pytest.approx(wanted, abs=1e-15)
-    assert found.counts.sentence_f1_count == 4
-    assert found.counts.scored == 3
-    assert found.counts.corpus_f1 == scored(gold, predicted).counts.corpus_f1
-
-
 def test_skipped_sentences_are_counted_not_scored() -> None:
     gold = [(3, labelled([(0, 2)]))] * 3
     tree = [(0, 3), (0, 2)]
@@ -231,11 +219,6 @@ def test_a_span_outside_its_sentence_is_an_error_that_names_it(span: tuple[int, 
         scored([(3, []), (3, [])], [[(0, 2)], [(0, 3), span]])
     with refused("span-outside", "0"):
         scored([(3, labelled([span]))], [[]])
-
-
-def test_an_unknown_profile_is_refused() -> None:
-    with refused("unknown-name", "evalb", "default"):
-        one(3, [], [], profile="evalb")
 
 
 def test_upper_bound_is_reached_by_a_tree_that_holds_every_gold_span() -> None:

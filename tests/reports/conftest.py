@@ -34,7 +34,7 @@ from tests.scoring.reference import attention
 
 EVIL = "<script>alert(1)</script>"
 CHOSEN = [(0, 1), (1, 0)]
-SCORING: Any = {"profile": "default", "labels": list(DEFAULT_LABELS), "max_words": None}
+SCORING: Any = {"labels": list(DEFAULT_LABELS), "max_words": None}
 PARSERS = {"upoa": ("outside", "greedy"), "upio": ("inside_outside", "chart")}
 #: What another parser makes of English; one label is hostile, one long.
 LABELLED = """\

@@ -34,7 +34,7 @@ old,c-pcfg,toy,corpus_f1,52.4,x
 old,c-pcfg,toy,recall_NP,74.7,x
 few,fss,toy,corpus_f1_max@20,53.4,x
 """
-HOW: dict[str, Any] = {"profile": "default", "max_words": None}
+HOW: dict[str, Any] = {"max_words": None}
 PARSERS = ["random_uniform_tree", "random_shift_reduce", "random_uniform_split"]
 
 

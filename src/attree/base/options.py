@@ -236,9 +236,6 @@ Dependencies = Annotated[
         "and inner_flat, for languages without verb phrases."
     ),
 ]
-Profile = Annotated[
-    str, _option("How F1 is counted: default, or prpn (one-word sentences count as 1).")
-]
 
 # Encoders and parsers
 Encoder = Annotated[

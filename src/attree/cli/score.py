@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from attree.base import options
-from attree.base.registry import check_name
 from attree.evaluation import DEFAULT_LABELS, METRICS
 
 
@@ -19,19 +18,17 @@ class Counting:
     """Settings for scoring trees.
 
     Attributes:
-        profile: a name of ``attree.evaluation.PROFILES``.
         recall: Labels whose recall is reported: NP,VP,…
         max_words: score only sentences of at most this many words.
     """
 
-    profile: options.Profile = "default"
     recall: Annotated[tuple[str, ...], Parameter(converter=options.words)] = DEFAULT_LABELS
     max_words: options.MaxWords | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as arguments for the functions that score."""
         labels = list(dict.fromkeys(self.recall))
-        return {"profile": self.profile, "labels": labels, "max_words": self.max_words}
+        return {"labels": labels, "max_words": self.max_words}
 
 
 def score_command(
@@ -99,9 +96,8 @@ def evalb_command(
     prm: Path | None = None,
     punctuation: options.Punctuation | None = None,
     unlabelled: bool = False,
-    release: str = "2008",
 ) -> None:
-    """Score bracketed trees as EVALB does, with its parameters and its output.
+    """Score bracketed trees as EVALB (2008) does, with its parameters and its output.
 
     A bracket around the whole sentence counts nowhere without a label, nor with --prm collins as
     TOP, S1, ROOT or VROOT; with another label it is a phrase, in gold trees and others alike.
@@ -116,15 +112,13 @@ def evalb_command(
         test: Trees to score, in the same order: a file, or a pattern.
         prm: A parameter file of EVALB, or collins; without it nothing is deleted.
         unlabelled: Ignore labels.
-        release: Print as the release of 2008, 2006 or 1997 does.
     """
     from attree.base.patterns import matching
-    from attree.evaluation.evalb import RELEASES, Parameters, read_parameters, report, results
+    from attree.evaluation.evalb import Parameters, read_parameters, report, results
 
-    check_name(release, RELEASES, f"unknown release {release!r}")
     parameters = Parameters() if prm is None else read_parameters(prm)
     if unlabelled:
         parameters = replace(parameters, labelled=False)
     scored = results(matching(gold), matching(test), parameters, punctuation=punctuation)
-    for line, is_error in report(scored, parameters, release):
+    for line, is_error in report(scored, parameters):
         print(line, file=sys.stderr if is_error else sys.stdout)

@@ -87,7 +87,6 @@ def comparison(
     row: options.Words | None = None,
     average: options.Words | None = None,
     timed: Annotated[int, Parameter(validator=between(1))] = 100,
-    profile: options.Profile = "default",
     max_words: options.MaxWords | None = None,
     title: options.Title = "Comparison",
 ) -> None:
@@ -111,9 +110,7 @@ def comparison(
 
     averages = dict(map(_average, average or ()))
     figures = read_figures(published, row or ())
-    scored = systems(
-        *(summaries, sentences or (), speeds or (), figures), profile=profile, max_words=max_words
-    )
+    scored = systems(summaries, sentences or (), speeds or (), figures, max_words)
     ordered, pairs = compared(scored, lengths or ())
     _save(f"{output_prefix}.pairs", pairs, [])
     tables = as_tables(ordered, title, timed, averages)

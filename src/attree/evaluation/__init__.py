@@ -80,9 +80,3 @@ HEADINGS, LABELLED, HEADED = map(_headings, ("f1", "labels", "heads"))
 
 #: Labels whose recall is reported unless others are asked for.
 DEFAULT_LABELS = ("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
-
-#: way of taking sentence F1 → what it does with sentences of one word
-PROFILES = {
-    "default": "sentences of one word are skipped",
-    "prpn": "sentences of one word score 1, and 1e-8 is added as in PRPN's program",
-}

@@ -24,13 +24,7 @@ def fixed_parses(name: str, gold: Parses, *, seed: int = 0) -> Parses:
 
 
 def write_baselines(
-    sentences: Path,
-    output: Path,
-    *,
-    profile: str,
-    labels: Sequence[str],
-    max_words: int | None,
-    seeds: int,
+    sentences: Path, output: Path, *, labels: Sequence[str], max_words: int | None, seeds: int
 ) -> None:
     """Score every baseline on a sentence table and write the summary.
 
@@ -38,7 +32,7 @@ def write_baselines(
     standard deviation (divided by ``seeds - 1``) and the maximum of each score.
     """
     gold, metadata = read_gold(sentences)
-    how: dict[str, Any] = {"profile": profile, "labels": list(labels), "max_words": max_words}
+    how: dict[str, Any] = {"labels": list(labels), "max_words": max_words}
     ceiling = upper_bound(gold, **how).counts
     scores = {}
     for name in FIXED:
@@ -53,7 +47,7 @@ def write_baselines(
         "language": metadata.get("language"),
         "split": metadata.get("split"),
         "baselines": scores,
-        "protocol": protocol(metadata, ceiling, len(gold), how),
+        "protocol": protocol(metadata, ceiling, len(gold), max_words),
         "provenance": provenance(
             code=["attree.evaluation.baselines"], settings={**how, "seeds": seeds}
         ),

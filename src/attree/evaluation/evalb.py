@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.reading import opened
@@ -332,33 +332,6 @@ _HEAD = (
 )
 
 
-class Release(NamedTuple):
-    """The output format of a release of EVALB.
-
-    Attributes:
-        total: format of the line of totals.
-        counts_crossings: whether that line ends with the number of crossing brackets; older
-            releases end it, by mistake, with the number of sentences without crossing brackets.
-        f_measure: whether the summary has F.
-        words_of_failed: whether rows that are not scored show the number of words.
-    """
-
-    total: str
-    counts_crossings: bool = True
-    f_measure: bool = True
-    words_of_failed: bool = False
-
-
-#: year → release; most papers used the last
-RELEASES = {
-    "1997": Release(
-        " %6d    %3d  %3d    %3d", counts_crossings=False, f_measure=False, words_of_failed=True
-    ),
-    "2006": Release(" %5d %5d %5d  %5d", counts_crossings=False),
-    "2008": Release(" %6d %5d %5d  %5d"),
-}
-
-
 def _sums(rows: Sequence[Result]) -> dict[str, int]:
     """Return sums over scored sentences, and the number of sentences of each kind."""
     scored = [row for row in rows if row.status == OK]
@@ -371,15 +344,15 @@ def _sums(rows: Sequence[Result]) -> dict[str, int]:
     }
 
 
-def report(
-    results: Iterable[Result], parameters: Parameters, release: str = "2008"
-) -> Iterator[tuple[str, bool]]:
-    """Yield EVALB's lines, each with whether it is an error, which belongs on standard error.
+def report(results: Iterable[Result], parameters: Parameters) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of EVALB's release of 2008, each with whether it is an error.
+
+    Errors belong on standard error.
 
     Raises:
         AttreeError: more errors than the parameters allow.
     """
-    style, rows, errors = RELEASES[release], list[Result](), 0
+    rows, errors = list[Result](), 0
     yield from ((line, False) for line in _HEAD)
     for number, result in enumerate(results, 1):
         if result.problem:
@@ -391,20 +364,20 @@ def report(
                 raise AttreeError("too-many-errors", problem, fix=fix)
         if result.length < 0:
             break  # one file is longer: this is no sentence
-        yield _row(number, result, style), False
+        yield _row(number, result), False
         rows.append(result)
     of_gold, of_test = (sum(row.outer[side] for row in rows) for side in (0, 1))
     if of_gold != of_test:
         problem = f"an outer bracket without a label: {of_gold:,} gold trees, {of_test:,} others"
         yield f"{problem}; it counts nowhere", True
-    yield from ((line, False) for line in (_LINE, _totals(rows, style), "=== Summary ==="))
+    yield from ((line, False) for line in (_LINE, _totals(rows), "=== Summary ==="))
     short = [row for row in rows if row.length <= parameters.cutoff]
     for title, part in (("All", rows), (f"len<={parameters.cutoff}", short)):
-        yield from ((line, False) for line in ("", f"-- {title} --", *_summary(part, style)))
+        yield from ((line, False) for line in ("", f"-- {title} --", *_summary(part)))
 
 
-def _row(number: int, row: Result, style: Release) -> str:
-    words = row.words if row.status == OK or style.words_of_failed else 0
+def _row(number: int, row: Result) -> str:
+    words = row.words if row.status == OK else 0
     recall, precision = _percent(row.matched, row.gold), _percent(row.matched, row.test)
     return (
         f"{number:4d}  {row.length:3d}    {row.status:d}  {recall:6.2f} {precision:6.2f}"
@@ -413,18 +386,17 @@ def _row(number: int, row: Result, style: Release) -> str:
     )
 
 
-def _totals(rows: Sequence[Result], style: Release) -> str:
+def _totals(rows: Sequence[Result]) -> str:
     total, line = _sums(rows), ""
     matched, gold, test = total["matched"], total["gold"], total["test"]
     if gold and test:
-        crossing = total["crossing" if style.counts_crossings else "none_crosses"]
         shares = f"{_percent(matched, gold):6.2f} {_percent(matched, test):6.2f}"
-        line = " " * 16 + shares + style.total % (matched, gold, test, crossing)
+        line = f"{' ' * 16}{shares} {matched:6d} {gold:5d} {test:5d}  {total['crossing']:5d}"
     share = _percent(total["tags"], total["words"])
     return f"{line}  {total['words']:5d} {total['tags']:5d}   {share:6.2f}"
 
 
-def _summary(rows: Sequence[Result], style: Release) -> Iterator[str]:
+def _summary(rows: Sequence[Result]) -> Iterator[str]:
     total, status = _sums(rows), Counter(row.status for row in rows)
     recall = _percent(total["matched"], total["gold"])
     precision = _percent(total["matched"], total["test"])
@@ -444,9 +416,8 @@ def _summary(rows: Sequence[Result], style: Release) -> Iterator[str]:
         "Tagging accuracy": _percent(total["tags"], total["words"]),
     }
     for name, number in numbers.items():
-        if style.f_measure or name != "Bracketing FMeasure":
-            shown = f"{number:6d}" if isinstance(number, int) else f"{number:6.2f}"
-            yield f"{name:25} = {shown}"
+        shown = f"{number:6d}" if isinstance(number, int) else f"{number:6.2f}"
+        yield f"{name:25} = {shown}"
 
 
 def _percent(part: int, whole: int) -> float:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.registry import check_name
-from attree.evaluation import DEFAULT_LABELS, METRICS, PROFILES
+from attree.evaluation import DEFAULT_LABELS, METRICS
 from attree.evaluation.dependencies import PUNCTUATION, phrases_and_subtrees
 from attree.evaluation.labels import Confusion, LabelCount, label_confusion, label_recall
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
@@ -22,8 +21,6 @@ from attree.trees.trees import Trees
 
 if TYPE_CHECKING:
     from attree.trees.parses import Parses
-
-_PRPN_EPSILON = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +141,16 @@ class Scored:
 
 
 def sentence_f1(
-    gold: NDArray[np.int64],
-    predicted: NDArray[np.int64],
-    shared: NDArray[np.int64],
-    *,
-    profile: str = "default",
+    gold: NDArray[np.int64], predicted: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return each sentence's F1 (0 to 1) without the whole sentence, which the counts include.
 
     If neither tree has another span, F1 is 1 (as in every sentence of two words); if only one has,
-    it is 0. A count of 0 means a sentence of one word: F1 is NaN, or 1 in the ``prpn`` profile,
-    which adds PRPN's 1e-8 to every denominator.
+    it is 0. A count of 0 means a sentence of one word: F1 is NaN.
     """
-    check_name(profile, PROFILES, f"unknown profile {profile!r}")
-    one_word = gold == 0
     g, p, m = (np.maximum(count - 1, 0) for count in (gold, predicted, shared))
-    if profile == "prpn":
-        precision = np.where((g == 0) & (p == 0), 1.0, m / (p + _PRPN_EPSILON))
-        recall = np.where(g == 0, 1.0, m / (g + _PRPN_EPSILON))
-        return 2.0 * precision * recall / (precision + recall + _PRPN_EPSILON)
     f1 = np.where(g + p == 0, 1.0, 2.0 * m / np.maximum(g + p, 1))
-    return np.where(one_word, np.nan, f1)
+    return np.where(gold == 0, np.nan, f1)
 
 
 def gold_spans(gold: Parses) -> DistinctSpans:
@@ -227,7 +213,6 @@ def score(
     gold: Parses,
     parses: Parses,
     *,
-    profile: str = "default",
     labels: Iterable[str] = DEFAULT_LABELS,
     max_words: int | None = None,
 ) -> Scored:
@@ -237,7 +222,6 @@ def score(
         gold: the gold trees of every sentence; where they were made of dependencies, phrases are
             compared with these, and F1 is not computed.
         parses: predicted trees of the same sentences; ``skipped`` ones are counted, not scored.
-        profile: ``default`` or ``prpn`` (see :data:`attree.evaluation.PROFILES`).
         labels: labels whose recall is computed.
         max_words: score only sentences of at most this many words.
 
@@ -256,7 +240,7 @@ def score(
     has_tree = (parses.status != SKIPPED) & (parses.n_words > 1)
     shared = matched(in_gold, predicted)
     spans = tuple(np.where(has_tree, x, 0) for x in (in_gold.counts, predicted.counts, shared))
-    f1 = sentence_f1(*spans, profile=profile)
+    f1 = sentence_f1(*spans)
     f1[parses.status == SKIPPED] = np.nan
     recalls = label_recall(gold.trees, predicted, has_tree, labels)
     labelled, confusion = _labelled(gold, parses)
@@ -332,11 +316,7 @@ def _shared(*sides: list[str] | None) -> set[str]:
 
 
 def upper_bound(
-    gold: Parses,
-    *,
-    profile: str = "default",
-    labels: Iterable[str] = DEFAULT_LABELS,
-    max_words: int | None = None,
+    gold: Parses, *, labels: Iterable[str] = DEFAULT_LABELS, max_words: int | None = None
 ) -> Scored:
     """Return the scores of binary trees with every gold span, the best that binary trees can do.
 
@@ -355,7 +335,7 @@ def upper_bound(
             fix="read the treebank with a format that makes its trees continuous",
         )
     counts = spans.counts, np.maximum(gold.n_words - 1, 0), spans.counts
-    f1 = sentence_f1(*counts, profile=profile)
+    f1 = sentence_f1(*counts)
     recalls = label_recall(gold.trees, spans, gold.n_words > 1, labels)
     return _scored(gold, f1_counts(*counts, f1=f1), {"labels": recalls})
 

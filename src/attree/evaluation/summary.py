@@ -17,7 +17,7 @@ from attree.base.schemas import (
     read_table,
     write_table,
 )
-from attree.evaluation import METRICS, PROFILES
+from attree.evaluation import METRICS
 from attree.evaluation.metrics import Counts, score
 from attree.trees.parses import Parses
 
@@ -47,7 +47,7 @@ def protocol(
     metadata: Mapping[str, Any],
     counts: Counts,
     total: int,
-    how: Mapping[str, Any],
+    max_words: int | None,
     selection: str | None = None,
 ) -> dict[str, Any]:
     """Describe how the scores were computed, so that only comparable scores are compared.
@@ -56,19 +56,18 @@ def protocol(
         metadata: metadata of the sentence table.
         counts: counts of the scored sentences.
         total: sentences in the table, with those longer than ``max_words``.
-        how: ``profile`` and ``max_words``, as for :func:`attree.evaluation.metrics.score`.
+        max_words: the longest sentence that was scored.
         selection: the data that heads or settings were chosen on.
     """
     outcomes = ("scored", "one_word", "skipped", "fallback")
     return {
         "metric": _METRIC,
-        "profile": how["profile"],
-        "one_word": PROFILES[how["profile"]],
+        "one_word": "sentences of one word are skipped",
         "punctuation": metadata.get("punctuation"),
         "derived": metadata.get("derived", "constituency"),
         "treebank": metadata.get("counts"),
         "root": "the whole sentence is a span of every gold and every predicted tree",
-        "max_words": how["max_words"],
+        "max_words": max_words,
         "selection": selection,
         "sentences": {
             "total": total,
@@ -90,7 +89,6 @@ def score_parses(
     *,
     output: Path,
     summary: Path,
-    profile: str,
     labels: Sequence[str],
     max_words: int | None,
     encoder: str | None,
@@ -99,7 +97,7 @@ def score_parses(
     """Score a table of parses; write one row per sentence and a summary, and return the summary."""
     gold, metadata = read_gold(sentences)
     parsed, history = read_table(parses, schema=PARSES_SCHEMA)
-    how: dict[str, Any] = {"profile": profile, "labels": list(labels), "max_words": max_words}
+    how: dict[str, Any] = {"labels": list(labels), "max_words": max_words}
     scored = score(gold, Parses.of_table(parsed), **how)
     facts = {
         "language": metadata.get("language"),
@@ -117,7 +115,9 @@ def score_parses(
         **facts,
         **percentages(scored.counts),
         "label_confusion": None if scored.confusion is None else scored.confusion.describe(),
-        "protocol": protocol(metadata, scored.counts, len(gold), how, history.get("selection")),
+        "protocol": protocol(
+            metadata, scored.counts, len(gold), max_words, history.get("selection")
+        ),
         "provenance": record,
     }
     write_json(summary, result)

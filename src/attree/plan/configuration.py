@@ -286,12 +286,10 @@ class EvaluationSettings(Keys):
     """How trees are scored.
 
     Attributes:
-        profile: how sentences of one word are scored
         labels: a list of the labels whose recall is shown
         max_words: the longest sentence that is scored, in words, or null for all
     """
 
-    profile: Annotated[str, one_of("attree.evaluation:PROFILES")] = "default"
     labels: list[Given] = several("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
     max_words: Above0 | None = None
 

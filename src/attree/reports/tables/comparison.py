@@ -161,8 +161,6 @@ def systems(
     tables: Iterable[Path],
     speeds: Iterable[Path],
     figures: Figures,
-    *,
-    profile: str,
     max_words: int | None,
 ) -> list[System]:
     """Gather the systems of every split: scored parsers, baselines, and published systems.
@@ -173,10 +171,10 @@ def systems(
         tables: the sentence table of each split, for scoring the baselines.
         speeds: files of ``attree speed``.
         figures: the article's figures.
-        profile, max_words: as for :func:`attree.evaluation.metrics.score`.
+        max_words: as for :func:`attree.evaluation.metrics.score`.
     """
     timed = _read_speeds(speeds)
-    fixed = _score_fixed(tables, profile, max_words)
+    fixed = _score_fixed(tables, max_words)
     rows = [row for path in summaries for row in score_rows([path], {})]
     scored = [
         System(
@@ -251,7 +249,7 @@ def _read_speeds(paths: Iterable[Path]) -> dict[tuple[str, str, str, str], float
 
 
 def _score_fixed(
-    paths: Iterable[Path], profile: str, max_words: int | None
+    paths: Iterable[Path], max_words: int | None
 ) -> dict[tuple[str, str, str], Scored]:
     """Score fixed trees; return (language, split, baseline) → their scores."""
     scores = {}
@@ -260,7 +258,7 @@ def _score_fixed(
         gold, test = Parses.gold(table), (facts.get("language") or "", facts.get("split") or "")
         for name in _ONE_TREE:
             fixed = fixed_parses(name, gold)
-            scores[*test, name] = score(gold, fixed, profile=profile, max_words=max_words)
+            scores[*test, name] = score(gold, fixed, max_words=max_words)
     return scores
 
 
