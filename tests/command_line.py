@@ -14,7 +14,6 @@ from unittest.mock import patch
 
 from cyclopts import App, Argument, CycloptsError
 
-from attree.cli import help
 from attree.cli import main as cli
 
 
@@ -114,10 +113,10 @@ class Declared:
 
 def declared(app: App, path: tuple[str, ...] = ()) -> Iterator[Declared]:
     """Yield every option and argument of a group's commands."""
-    for name in help.commands_of(app):
+    for name in cli.commands_of(app):
         command, words = app[name], (*path, name)
         for option in visible(command) if command.default_command is not None else ():
             # a colon or full stop at a word's end: "kept on: trees", not "host:port"
             meaning = re.split(r"[:.](?:\s|$)", " ".join((option.parameter.help or "").split()))[0]
-            yield Declared(option.name, meaning, help.kind(option), " ".join(words))
+            yield Declared(option.name, meaning, cli.kind(option), " ".join(words))
         yield from declared(command, words)

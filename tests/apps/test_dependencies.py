@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.apps.evaluate.systems import How, evaluate
+from attree.apps.systems import How, evaluate
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.treebank.sentence import SplitSettings
 from tests.apps.conftest import evaluate as run

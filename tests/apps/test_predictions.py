@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.apps.evaluate.systems import How, evaluate
+from attree.apps.systems import How, evaluate
 from attree.base.errors import AttreeError
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.evalb import read_parameters, results

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from cyclopts import CycloptsError
 
-from attree.apps.evaluate import training
-from attree.apps.evaluate.training import FewShotPlan, split
+from attree.apps import few_shot
+from attree.apps.few_shot import FewShotPlan, split
 from attree.base.errors import AttreeError
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.evaluation.baselines import fixed_parses
@@ -49,13 +49,13 @@ def test_every_draw_starts_from_the_parser_that_is_named(
     first = tmp_path / "first"
     attree("train", "--sentences", files[1], *how, "--output", first)
     starts = []
-    train = training.session.train
+    train = few_shot.session.train
 
     def seen(request: Any, chosen: Any, start: Any) -> Any:
         starts.append(start.name)
         return train(request, chosen, start)
 
-    monkeypatch.setattr(training.session, "train", seen)
+    monkeypatch.setattr(few_shot.session, "train", seen)
     asked = ("--train", files[0], "--test", files[1], *how, "--draws", 2)
     for start in (first, "encoder"):
         assert "tree-crf-full, 3 trees" in run(*asked, "--start", start).stdout
@@ -125,7 +125,7 @@ def test_the_heads_are_those_that_the_heads_stage_selects(
     save("bert", checkpoint := tmp_path / "checkpoint")
     plan = FewShotPlan(("upio",), (5,), encoder=str(checkpoint), device="cpu")
     train, test = (Treebank.read([path], SplitSettings()) for path in files)
-    bench = training._Bench(tmp_path, train, test, plan)
+    bench = few_shot._Bench(tmp_path, train, test, plan)
     found = bench.parse("upio", 5, 0)
 
     drawn, attention = tmp_path / "drawn5.parquet", tmp_path / "a.json"

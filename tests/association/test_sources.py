@@ -98,7 +98,7 @@ def test_the_characteristic_score_is_the_mean_distance_to_the_mean(
                 wanted[i, j - 1] = -inside.mean()
             n = len(words)
             np.testing.assert_allclose(found[place, number, :n, :n], wanted, atol=2e-3)
-    monkeypatch.setattr("attree.association.characteristic._CELLS", 1)
+    monkeypatch.setattr("attree.association.head_trees._CELLS", 1)
     torch.testing.assert_close(source.matrices(loaded, pieces, chosen), found)
 
 

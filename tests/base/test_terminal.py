@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.base import progress as module
-from attree.base.progress import progress
-from attree.base.terminal import in_json
+from attree.base.terminal import in_json, progress
 
 
 def test_a_log_has_plain_lines_with_rate_and_time_left(
@@ -36,7 +35,7 @@ def test_a_log_has_plain_lines_with_rate_and_time_left(
 def test_a_terminal_has_a_bar_with_a_rate() -> None:
     code = (
         "import time\n"
-        "from attree.base.progress import progress\n"
+        "from attree.base.terminal import progress\n"
         "with progress('corpus', total=30, unit='lines', done=10) as advance:\n"
         "    for _ in range(4):\n"
         "        time.sleep(0.2)\n"

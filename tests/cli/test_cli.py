@@ -15,8 +15,7 @@ import pytest
 from cyclopts import App, CycloptsError
 
 from attree.base.options import EXCLUDES, NEEDS, separated
-from attree.cli import help
-from attree.cli.main import _EXTRAS, _in_one_line, app, called
+from attree.cli.main import _EXTRAS, _in_one_line, app, called, commands_of
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from tests.command_line import CliRunner, Declared, attree, declared, visible
 from tests.refusals import refused
@@ -25,7 +24,7 @@ from tests.workflow.conftest import ROOT
 
 def commands(*path: str) -> Iterator[tuple[str, ...]]:
     """Every command and group of commands, by the words that call it."""
-    for name in help.commands_of(called(path)):
+    for name in commands_of(called(path)):
         yield (*path, name)
         yield from commands(*path, name)
 

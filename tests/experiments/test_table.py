@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from attree.base.tables import BASELINE, CEILING, COMPUTED
 from attree.evaluation import HEADINGS
 from attree.experiments.tables import Cell, _published, cells, tables
-from attree.reports.figures import BASELINE, CEILING, COMPUTED
 from attree.reports.tables.summaries import BASELINES
 from tests.workflow.conftest import ROOT
 

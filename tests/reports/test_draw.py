@@ -9,8 +9,9 @@ import matplotlib.image
 import numpy as np
 import pyarrow as pa
 
+from attree.base.tables import BASELINE, CEILING, COMPUTED
 from attree.experiments.pictures import write_maps
-from attree.reports.figures import BASELINE, CEILING, COMPUTED, draw
+from attree.reports import figures
 from attree.reports.page import charts
 
 
@@ -19,7 +20,7 @@ def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
         table = pa.table(
             {"layer": [0, 0, 1, 1], "head": [0, 1, 0, 1], "corpus_f1": f1, "selected": selected}
         )
-        draw.save(draw.heads(table, "tiny UPOA"), tmp_path / name)
+        figures.save(figures.heads(table, "tiny UPOA"), tmp_path / name)
         return matplotlib.image.imread(tmp_path / name).tobytes()
 
     plain = drawn("a.png", [10, 20, 30, 40], [False, False, False, True])
@@ -30,12 +31,12 @@ def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
 
 def test_labels_are_drawn_in_percent_of_each_gold_label(tmp_path: Path) -> None:
     counts = np.array([[6, 2, 2], [0, 0, 0], [1, 0, 0]])
-    figure = draw.labels(["NP", "$V_{P", "no span"], counts, "T")
+    figure = figures.labels(["NP", "$V_{P", "no span"], counts, "T")
     axes = figure.axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()][:2] == ["NP (10)", "$V_{P (0)"]
     assert [text.get_text() for text in axes.texts][:4] == ["60", "20", "20", "0"]
-    assert "no label" in draw.labels([], counts[:0], "T").axes[0].texts[0].get_text()
-    draw.save(figure, tmp_path / "a.png")
+    assert "no label" in figures.labels([], counts[:0], "T").axes[0].texts[0].get_text()
+    figures.save(figure, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 1000
 
 
@@ -54,7 +55,7 @@ def test_each_part_has_axes_of_its_own_and_its_highest_baseline() -> None:
     ]
     rows += [row("welsh", "left", "5", 4.0, BASELINE), row("welsh", "right", "5", 9.0, BASELINE)]
     rows += [row("welsh", "ceiling", "5", 99.0, CEILING)]
-    figure = draw.lines(rows, "T", "trees")
+    figure = figures.lines(rows, "T", "trees")
     parts = [axes for axes in figure.axes if axes.get_title()]
     assert [axes.get_title() for axes in parts] == ["french", "welsh", "basque", "korean"]
     lines = {line.get_label(): line for line in parts[1].get_lines()}

@@ -22,8 +22,8 @@ from attree.base.schemas import (
     read_table,
     write_table,
 )
+from attree.base.tables import BASELINE, COMPUTED
 from attree.evaluation.labels import Confusion
-from attree.reports.figures import BASELINE, COMPUTED
 from attree.reports.page import charts, explorer, scores
 from attree.reports.page.page import embedded, write_page
 from attree.reports.page.run import ReportedRun

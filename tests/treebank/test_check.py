@@ -156,7 +156,6 @@ class TestWarnings:
                 [],
                 r"wrongly decoded: .*\(encoding: the file's own\)",
             ),
-            ("(S (NN כלב) (NN dog))\n" * 9, [], "two scripts: 50% Hebrew and 50% Latin"),
             ("(S (NN a) (. .))\n(S (. .))\n" * 9, ["--punctuation", "ptb"], "9 of 18 sentences"),
             ("(S (NN a) (NC b) (NC c))\n" * 9, ["--punctuation", "ptb"], "punctuation: keep"),
         ],
@@ -173,14 +172,6 @@ class TestWarnings:
     def test_nothing_is_wrong_with_a_good_treebank(self, attree, tmp_path: Path) -> None:
         (tmp_path / "a.mrg").write_text(TREE * 3)
         assert "warning" not in attree("a.mrg", "--check").err
-
-    def test_splits_in_another_script(self, attree, tmp_path: Path) -> None:
-        folder = tmp_path / "treebanks/klingon"
-        folder.mkdir(parents=True)
-        (folder / "train.ptb").write_text("(S (NN dog))\n")
-        (folder / "test.ptb").write_text("(S (NN כלב))\n", encoding="utf-8")
-        done = attree("--language", "klingon", "--check")
-        assert "klingon test is written in Hebrew, klingon train in Latin" in done.err
 
     def test_thirty_labels_and_failures_first(self, attree, tmp_path: Path) -> None:
         trees = "".join(f"(S (L{i} (A{i} a) (B b)))\n" for i in range(40))

@@ -219,19 +219,14 @@ def checked_label(label: str) -> str:
     wrong = next((sign for sign in ("(", ")", "##") if sign in label), "")
     if wrong or len(label.split()) > 1 or not label.isprintable():
         problem = f"a label cannot have {wrong} in it" if wrong else "a label is one word"
-        raise AttreeError(
-            "label-characters", problem, fix="write it with letters, digits and signs such as - _ /"
-        )
+        fix = "write it with letters, digits and signs such as - _ /"
+        raise AttreeError("label-characters", problem, fix=fix)
     if not all(label.split(CHAIN)) and label:
-        raise AttreeError(
-            "empty-label",
-            "a label is missing beside +",
-            fix="write a chain as S+VP, and %2B for + in a label",
-        )
+        fix = "write a chain as S+VP, and %2B for + in a label"
+        raise AttreeError("empty-label", "a label is missing beside +", fix=fix)
     if {"-NONE-", NO_LABEL, *MARKS} & set(parted(label)):
-        raise AttreeError(
-            "label-reserved", f"{label} stands for no label in treebanks", fix="choose another"
-        )
+        problem = f"{label} stands for no label in treebanks"
+        raise AttreeError("label-reserved", problem, fix="choose another")
     if len(label) > _LONGEST_LABEL:
         problem = f"a label has at most {_LONGEST_LABEL} characters"
         raise AttreeError("label-too-long", problem, fix="choose a shorter one")

@@ -166,14 +166,12 @@ def check(folder: Path) -> None:
             annotate did not make.
     """
     if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
-        raise AttreeError(
-            "not-a-folder", "the output is not a folder", file=folder, fix="name a new --output"
-        )
+        problem = "the output is not a folder"
+        raise AttreeError("not-a-folder", problem, file=folder, fix="name a new --output")
     for name in (TREES, LOG):
         if (folder / name).is_symlink():
-            raise AttreeError(
-                "link", f"{name} in this folder is a link", file=folder, fix="name a new one"
-            )
+            problem = f"{name} in this folder is a link"
+            raise AttreeError("link", problem, file=folder, fix="name a new one")
     if _is_ours(folder / LOG):
         return
     others = [path.name for path in treebank_files(folder)]

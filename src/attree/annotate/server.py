@@ -244,11 +244,8 @@ def listen(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         reason = os.strerror(error.errno or 0).lower()
-        raise AttreeError(
-            "port-taken",
-            f"port {port} cannot be used ({reason})",
-            fix="leave --port out for a free one",
-        ) from None
+        problem = f"port {port} cannot be used ({reason})"
+        raise AttreeError("port-taken", problem, fix="leave --port out for a free one") from None
     return listener
 
 

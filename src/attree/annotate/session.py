@@ -440,9 +440,8 @@ def _to_annotate(
         for path in request.texts:
             if path.resolve().is_relative_to(folder.path.resolve()):
                 fix = "name another --output"
-                raise AttreeError(
-                    "input-in-output", "this input is in the output folder", file=path, fix=fix
-                )
+                problem = "this input is in the output folder"
+                raise AttreeError("input-in-output", problem, file=path, fix=fix)
         return "", trees_to_correct(request.texts, done, passed, request.labels)
     files, _ = find_inputs(request.texts, without=folder.path)
     refuse_treebanks(files)

@@ -69,8 +69,6 @@ class Reading:
 
     def _of_files(self, files: Sequence[Path]) -> Iterator[SentenceTrees]:
         path = files[0]
-        if not path.exists():
-            raise AttreeError("missing-file", "this file does not exist", file=path)
         policy = self.settings.punctuation
         sentences = read_whole(files, self.settings, self.refuse, punctuation=policy)
         first = 0

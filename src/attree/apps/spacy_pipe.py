@@ -544,7 +544,6 @@ def install(vocab: Vocab | None = None) -> None:
             kind.set_extension(name, **{way: function})  # type: ignore[attr-defined]
         elif function not in kind.get_extension(name):  # type: ignore[attr-defined]
             problem = f"{kind.__name__.lower()}._.{name} is set by another component"
-            fix = "use one constituency parser in a process"
-            raise AttreeError("name-taken", problem, fix=fix)
+            raise AttreeError("name-taken", problem, fix="use one constituency parser in a process")
     if vocab is not None and not isinstance(vocab.get_noun_chunks, NounChunks):
         vocab.get_noun_chunks = NounChunks(vocab.get_noun_chunks)  # type: ignore[assignment]

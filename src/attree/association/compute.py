@@ -108,14 +108,11 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
     short, long = ([row for row, x in enumerate(pieces) if x.too_long is y] for y in (False, True))
     if long and task.settings.too_long == "error":
         first = long[0]
-        raise AttreeError(
-            "too-many-pieces",
-            f"this sentence has {len(pieces[first].ids)} word pieces, the encoder {encoder.slug} "
-            f"takes {encoder.max_pieces}",
-            file=sentences["file"][first].as_py(),
-            line=sentences["line"][first].as_py(),
-            fix="set the policy for too long sentences to right_branching or skip",
-        )
+        problem = f"this sentence has {len(pieces[first].ids)} word pieces, the encoder "
+        problem += f"{encoder.slug} takes {encoder.max_pieces}"
+        where = {name: sentences[name][first].as_py() for name in ("file", "line")}
+        fix = "set the policy for too long sentences to right_branching or skip"
+        raise AttreeError("too-many-pieces", problem, **where, fix=fix)
     counts = {
         "sentences": len(pieces),
         "too_long": len(long),

@@ -15,13 +15,20 @@ so the K best are chosen among all pairs of head and distance, as theirs are. A 
 ``heads: best:20``, ``rank_by: sentence_f1``. One head's distances give the head's own tree.
 
 A head's tree is found in one of three ways: *top-down* splits where neighbours are farthest apart;
-*pair* and *characteristic* maximise a sum of span scores by a chart (:mod:`attree.scoring.pairs`,
-:mod:`attree.association.characteristic`).
+*pair* and *characteristic* maximise a sum of span scores by a chart (:mod:`attree.scoring.pairs`).
+The characteristic score of a span is minus the mean distance of its words' attention from the mean
+attention::
+
+    s(i, j) = -Σ_{i <= x < j} H(p_x, c) / w,   c = Σ_{i <= x < j} p_x / w,   w = j - i
+
+``p_x`` is the attention of word ``x`` over the sentence's words, and ``H`` the Hellinger distance
+``sqrt(1 - Σ sqrt(p c))``, one of the two that the authors use. We chose it because it takes a
+matrix product; the Jensen-Shannon distance takes words⁴ logarithms. As a source by itself the score
+is at ``[i, j-1]`` of a head's matrix, where ``score: spans`` reads it; several heads are averaged.
 
 The ensemble, K = 20 and the choice among distances and heads follow the published description. We
 decided the rest: heights by Shen et al. (:mod:`attree.decoding.batch`); ties go to the smaller
-split; the encoder reads its special pieces, and attention to them is left out; the characteristic
-score uses the Hellinger distance alone.
+split; the encoder reads its special pieces, and attention to them is left out.
 """
 
 from __future__ import annotations
@@ -30,19 +37,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.association import characteristic
-from attree.association.sources import HELLINGER, JENSEN_SHANNON
+import numpy as np
+import torch
+
+from attree.association.sources import HELLINGER, JENSEN_SHANNON, AttentionSource
 from attree.decoding import Recipe
+from attree.decoding.batch import decode, syntactic_distances
 
 if TYPE_CHECKING:
-    import torch
-
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
     from attree.encoder.source import Head
 
+#: Cells (words × spans) of the heads computed at a time: 64 MB.
+_CELLS = 16_000_000
+
 #: Attention (batch, heads, words, words), number of words of each sentence → matrices to parse.
-Measure = Callable[["torch.Tensor", Sequence[int]], "torch.Tensor"]
+Measure = Callable[[torch.Tensor, Sequence[int]], torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +76,6 @@ class HeadTrees:
         self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
     ) -> torch.Tensor:
         """Return float32 (batch, units, words, words), 0 except beside the diagonal."""
-        import torch
-
         n_heads, words = encoder.n_heads, [sentence.n_words for sentence in pieces]
         heads = sorted({(layer, number % n_heads) for layer, number in units})
         column = {head: number for number, head in enumerate(heads)}
@@ -80,10 +89,6 @@ class HeadTrees:
 
     def _distances(self, scores: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
         """Parse matrices; return minus the trees' distances, (batch, units, words, words)."""
-        import numpy as np
-        import torch
-
-        from attree.decoding.batch import decode, syntactic_distances
 
         distances = torch.zeros(scores.shape)
         values = scores.cpu().numpy()
@@ -99,8 +104,38 @@ class HeadTrees:
         return distances
 
 
+def scores(attention: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
+    """Return the scores of spans ``[i, j)`` at ``[i, j-1]``, (batch, heads, words, words)."""
+    of_spans = torch.zeros_like(attention)
+    for row, n in enumerate(words):
+        step = max(1, _CELLS // (n * n * (n + 1) // 2))
+        for heads in torch.arange(attention.shape[1]).split(step):
+            of_spans[row, heads, :n, :n] = _of_sentence(attention[row, heads, :n, :n])
+    return of_spans
+
+
+def _of_sentence(attention: torch.Tensor) -> torch.Tensor:
+    """Return the span scores of one sentence, (heads, words, words)."""
+    n = attention.shape[-1]
+    rows = attention / attention.sum(-1, keepdim=True).clamp_(min=1e-12)
+    first, last = torch.triu_indices(n, n, offset=1, device=rows.device)
+    sums = torch.nn.functional.pad(rows.double().cumsum(1), (0, 0, 1, 0))
+    width = (last + 1 - first)[:, None]
+    centre = ((sums[:, last + 1] - sums[:, first]) / width).clamp_(min=0.0).float()
+    alike = rows.sqrt() @ centre.sqrt().transpose(1, 2)  # (heads, words, spans)
+    word = torch.arange(n, device=rows.device)[:, None]
+    within = (first <= word) & (word <= last)
+    distances = (1.0 - alike).clamp_(min=0.0).sqrt_() * within
+    of_spans = torch.zeros_like(attention)
+    of_spans[:, first, last] = -distances.sum(1) / width[:, 0]
+    return of_spans
+
+
 _MEASURES = (JENSEN_SHANNON.compare, HELLINGER.compare)
 
 TOP_DOWN = HeadTrees(_MEASURES, Recipe("raw", "adjacent", "greedy"))
 PAIR = HeadTrees(_MEASURES, Recipe("raw", "pair", "chart"))
-CHARACTERISTIC = HeadTrees((characteristic.scores,), Recipe("raw", "spans", "chart"))
+CHARACTERISTIC = HeadTrees((scores,), Recipe("raw", "spans", "chart"))
+
+#: Source of matrices that hold a score for every span.
+SCORES_OF_SPANS = AttentionSource(scores)

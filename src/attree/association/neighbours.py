@@ -25,11 +25,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import torch
+
 from attree.association.sources import piece_to_word
 
 if TYPE_CHECKING:
-    import torch
-
     from attree.encoder.load import Encoder, EncoderOutput
     from attree.encoder.pieces import Pieces
     from attree.encoder.source import Head
@@ -55,8 +55,6 @@ class NeighbourSource:
         self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
     ) -> torch.Tensor:
         """Return float32 (batch, units, words, words)."""
-        import torch
-
         heads = sorted({head for unit in units for head in _heads_of(unit, encoder.n_heads)})
         states = sorted({layer + 1 for layer, number in units if number < _OF_STATES})
         plain = [_without_specials(sentence) for sentence in pieces]
@@ -97,15 +95,11 @@ def _distances(
 
 
 def _cosine(states: torch.Tensor) -> torch.Tensor:
-    import torch
-
     return (1.0 + torch.cosine_similarity(states[:, :-1], states[:, 1:], dim=-1)) / 2.0
 
 
 def _norm(order: float) -> Callable[[torch.Tensor], torch.Tensor]:
     def distance(states: torch.Tensor) -> torch.Tensor:
-        import torch
-
         return torch.linalg.vector_norm(states[:, :-1] - states[:, 1:], ord=order, dim=-1)
 
     return distance
@@ -123,8 +117,6 @@ def _hellinger(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
 
 def _jensen_shannon(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
     """Do as :func:`_hellinger`, ignoring padding."""
-    import torch
-
     is_word = torch.arange(attention.shape[-1], device=attention.device) < n_words[:, None]
     floored = attention + _FLOOR * is_word[:, None, None]
     logs = (floored / floored.sum(-1, keepdim=True).clamp_(min=_FLOOR)).clamp_(min=1e-12).log()

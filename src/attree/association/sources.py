@@ -37,7 +37,7 @@ SOURCES = {
     "heads-jsd": "attree.association.sources:JENSEN_SHANNON",
     "heads-hellinger": "attree.association.sources:HELLINGER",
     "states": "attree.association.sources:STATES",
-    "heads-characteristic": "attree.association.characteristic:CHARACTERISTIC",
+    "heads-characteristic": "attree.association.head_trees:SCORES_OF_SPANS",
     "neighbours": "attree.association.neighbours:NEIGHBOURS",
     "trees-top-down": "attree.association.head_trees:TOP_DOWN",
     "trees-pair": "attree.association.head_trees:PAIR",

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from cyclopts import Parameter, Token
+from cyclopts import Parameter, Token, validators
 
 from attree.base.patterns import matching
 from attree.base.process import MOST_THREADS
@@ -186,7 +186,13 @@ ParsesOutput = Annotated[Path, _option("Where to write: the table of parses (Par
 OutputPrefix = Annotated[
     str, _option("Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")
 ]
-PictureOutput = Annotated[Path, _option("Where to write: the picture, .png, .svg or .pdf.")]
+PictureOutput = Annotated[
+    Path,
+    Parameter(
+        help="Where to write: the picture, .png, .svg or .pdf.",
+        validator=validators.Path(ext=("png", "svg", "pdf")),
+    ),
+]
 Overwrite = Annotated[bool, _option("Replace an output that is here already.")]
 Restart = Annotated[
     bool, _option("Replace the result of other settings, another input or other code.")

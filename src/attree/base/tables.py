@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+#: Sources of a cell of a table, or of a line of a figure.
+COMPUTED, BASELINE, CEILING, ARTICLE = "computed", "baseline", "ceiling", "article"
+
 #: A table in the metadata of its Parquet file: title, headings, rows, note.
 _Packed = tuple[str, list[str], list[list[str]], str]
 

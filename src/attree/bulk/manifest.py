@@ -179,9 +179,8 @@ def _check_unchanged(file: InputFile) -> None:
     try:
         now = Path(file.path).stat()
     except OSError:
-        raise AttreeError(
-            "input-gone", "this input is gone", file=file.path, fix="put it back"
-        ) from None
+        problem = "this input is gone"
+        raise AttreeError("input-gone", problem, file=file.path, fix="put it back") from None
     if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
         problem = "this input changed while it was read"
         fix = "wait until it is written, then name a new output folder"

@@ -177,13 +177,9 @@ class Pipeline:
         rows.prepared = self._parser.prepare([rows.words[row] for row in rows.asked], constraints)
         for row, status in zip(rows.asked, rows.prepared.status.tolist(), strict=True):
             if status == TOO_LONG and self._settings.too_long == "error":
-                raise AttreeError(
-                    "too-long",
-                    f"a sentence of {len(rows.words[row]):,} words is too long",
-                    file=rows.file[row],
-                    line=rows.line[row],
-                    fix="choose another --too-long",
-                )
+                problem = f"a sentence of {len(rows.words[row]):,} words is too long"
+                where = {"file": rows.file[row], "line": rows.line[row]}
+                raise AttreeError("too-long", problem, **where, fix="choose another --too-long")
 
     def _settle(self, rows: _Rows) -> list[int]:
         """Set the status of each row; return the positions of prepared rows that have trees.

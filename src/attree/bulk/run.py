@@ -13,9 +13,8 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.process import end
-from attree.base.progress import Progress
 from attree.base.provenance import code_hash
-from attree.base.terminal import say
+from attree.base.terminal import Progress, say
 from attree.bulk.driver import Driver, Outcome, Stop, Workers, gpus
 from attree.bulk.folder import (
     FAILED_SHARDS,

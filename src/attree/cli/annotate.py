@@ -149,8 +149,8 @@ def choose_command(
     """
     from attree.annotate.choosing import RANDOM, WAYS, Window, measure, read_pool
     from attree.base.files import check_apart, check_new, write_text
-    from attree.base.progress import progress, silent
     from attree.base.registry import choose
+    from attree.base.terminal import progress, silent
     from attree.bulk.stream import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
     from attree.parsers.parser import Parser

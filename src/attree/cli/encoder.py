@@ -66,7 +66,6 @@ def tune_command(
     text: _Texts,
     output: options.Output,
     recipe: Annotated[TuningRecipe, Parameter(name="*")] = TuningRecipe(),
-    held_out_text: options.Paths | None = None,
     seed: options.Seed = 0,
     device: options.Device | None = None,
     restart: options.Restart = False,
@@ -79,18 +78,9 @@ def tune_command(
 
     Args:
         output: Where to write: a folder, whole or not.
-        held_out_text: Compute the loss on this text each epoch.
     """
     from attree.encoder.source import find_encoder
     from attree.encoder.tuning import tune
 
-    tune(
-        find_encoder(encoder),
-        text,
-        output,
-        seed=seed,
-        recipe=recipe,
-        held_out=held_out_text or (),
-        device=device,
-        restart=restart,
-    )
+    how = {"device": device, "restart": restart}
+    tune(find_encoder(encoder), text, output, seed=seed, recipe=recipe, **how)

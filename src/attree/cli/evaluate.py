@@ -83,8 +83,8 @@ def evaluate_command(
     named = {name for name, value in words.items() if value}
     names = tuple(parser or ())
     if named in _KEPT:
-        from attree.apps.evaluate.simple import evaluate_simple, is_simple
-        from attree.apps.evaluate.systems import How, evaluate
+        from attree.apps.simple import evaluate_simple, is_simple
+        from attree.apps.systems import How, evaluate
         from attree.evaluation.side_by_side import Gold
 
         how = How(settings, encoder, device, max_words, allow_overlap)
@@ -106,8 +106,8 @@ def evaluate_command(
         fix = "give --test, or PREDICTIONS and --gold, or --train and --test, or "
         fix += "one file and --split 100:"
         raise AttreeError("nothing-to-evaluate", "it is not clear what to evaluate", fix=fix)
-    from attree.apps.evaluate.training import FewShotPlan, evaluate_trained
-    from attree.apps.evaluate.training import split as split_by
+    from attree.apps.few_shot import FewShotPlan, evaluate_trained
+    from attree.apps.few_shot import split as split_by
     from attree.treebank.as_table import Treebank
 
     if not all(re.fullmatch("0*[1-9][0-9]{0,8}", number) for number in trees):

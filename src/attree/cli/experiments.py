@@ -105,14 +105,12 @@ def picture(table: Path, /, *, output: options.PictureOutput) -> None:
         table: Table: of `attree experiment table` (Parquet).
     """
     from attree.base.schemas import read_table
-    from attree.reports.figures import check_format
-
-    check_format(output)
-    from attree.reports.figures import draw  # takes seconds
 
     cells, metadata = read_table(table)
     layout = metadata["settings"]
-    draw.save(draw.lines(cells.to_pylist(), layout["title"], layout["axis"]), output)
+    from attree.reports import figures  # takes seconds
+
+    figures.save(figures.lines(cells.to_pylist(), layout["title"], layout["axis"]), output)
 
 
 @dataclass(frozen=True, slots=True)

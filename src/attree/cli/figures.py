@@ -24,13 +24,11 @@ def heads(*, ranking: Path, output: options.PictureOutput, title: options.Title 
         ranking: The table written by `attree heads`.
     """
     from attree.base.schemas import HEADS_SCHEMA, read_table
-    from attree.reports.figures import check_format
 
-    check_format(output)
     table, _ = read_table(ranking, schema=HEADS_SCHEMA)
-    from attree.reports.figures import draw  # takes seconds
+    from attree.reports import figures  # takes seconds
 
-    draw.save(draw.heads(table, title or str(ranking)), output)
+    figures.save(figures.heads(table, title or str(ranking)), output)
 
 
 @app.command
@@ -45,16 +43,14 @@ def labels(*, scores: Path, output: options.PictureOutput, title: options.Title 
     """
     from attree.base.reading import read_described
     from attree.evaluation.labels import NOTHING, confusion_of
-    from attree.reports.figures import check_format
 
-    check_format(output)
     name, fix = "score summary", "run `attree score` again"
     confusion = confusion_of(read_described(scores, dict[str, Any], what=name, fix=fix), scores)
-    from attree.reports.figures import draw  # takes seconds
+    from attree.reports import figures  # takes seconds
 
     shown = confusion.most_frequent(_LABELS_SHOWN) if confusion else NOTHING
     names = shown.headings if confusion else []
-    draw.save(draw.labels(names, shown.counts, title or str(scores)), output)
+    figures.save(figures.labels(names, shown.counts, title or str(scores)), output)
 
 
 def report_command(

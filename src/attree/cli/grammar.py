@@ -59,8 +59,8 @@ def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesO
         grammar: A folder of `attree grammar train`.
     """
 
-    from attree.base.progress import progress
     from attree.base.schemas import SENTENCES_SCHEMA, read_table
+    from attree.base.terminal import progress
     from attree.grammar.folder import read_grammar
     from attree.grammar.parser import GrammarModel
     from attree.parsers.parser import Parser

@@ -6,13 +6,17 @@ when it runs.
 
 from __future__ import annotations
 
+import ast
 import errno
+import inspect
 import os
 import re
 import sys
+import textwrap
 import traceback
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Parameter, Token, exceptions
 
@@ -20,8 +24,68 @@ import attree
 from attree.base import process
 from attree.base.errors import DEBUG, AttreeError, errno_of
 from attree.base.options import EXCLUDES, NEEDS, separated
+from attree.base.registry import definition
 from attree.base.text import safe
-from attree.cli import help
+
+#: Columns of help.
+_WIDTH = 80
+
+
+def _default(value: Any) -> str | None:
+    """Return what help says of a default: nothing of one that says nothing itself."""
+    items = value if isinstance(value, list | tuple) else [value]
+    return None if value in (False, None, "") else ",".join(map(str, items))
+
+
+def _examples(purpose: str) -> Iterator[str]:
+    """Yield the examples of a docstring, which are paragraphs of their own."""
+    for paragraph in inspect.cleandoc(purpose).split("\n\n"):
+        if paragraph.startswith("Example"):
+            yield paragraph
+
+
+def _overview(purpose: str, sections: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the help of the program: name → meaning, in sections."""
+    first, *more = inspect.cleandoc(purpose).split("\n\n")
+    parts = ["Usage: attree COMMAND [OPTIONS]", textwrap.fill(first, _WIDTH), *more]
+    for title, rows in sections.items():
+        width = max(map(len, rows)) + 4
+        fill = textwrap.TextWrapper(_WIDTH, subsequent_indent=" " * width).fill
+        named = (f"  {name}".ljust(width) + meaning for name, meaning in rows.items())
+        parts.append("\n".join([f"{title}:", *map(fill, named)]))
+    return "\n\n".join(parts)
+
+
+def kind(argument: Argument) -> str:
+    """Return the name of an option's type; of a list, of its items: ``bool``, ``int``, ``Path``."""
+    hint: Any = argument.hint
+    while inner := [part for part in get_args(hint) if part not in (type(None), ...)]:
+        hint = inner[0]
+    return str(getattr(hint, "__name__", hint))
+
+
+def _first_sentence(text: str) -> str:
+    """Return the first sentence of a docstring, without its full stop."""
+    words = " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
+    return words.partition(". ")[0].rstrip(".")
+
+
+def _purpose_of(reference: str) -> str:
+    """Return the docstring of ``module:function``, or the ``help=`` of ``module:app``.
+
+    It is read from the source, since importing all commands would take long.
+    """
+    command = definition(reference)
+    if isinstance(command, ast.FunctionDef):
+        return ast.get_docstring(command) or ""
+    assert isinstance(command, ast.Call), reference
+    return next(ast.literal_eval(word.value) for word in command.keywords if word.arg == "help")
+
+
+def commands_of(group: App) -> list[str]:
+    """Return the names of a group's commands, in the order of their declaration."""
+    return [name for name in group if not name.startswith("-")]
+
 
 #: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
 #: an ``App`` with subcommands. Commands for users come first.
@@ -44,7 +108,7 @@ SECTIONS = {
     "Stages, which the workflow calls": {
         "encoder": "attree.cli.encoder:app",
         "attention": "attree.cli.attention:attention_command",
-        "heads": "attree.cli.heads:heads_command",
+        "heads": "attree.cli.attention:heads_command",
         "decode": "attree.cli.decode:decode_command",
         "apply": "attree.cli.decode:apply_command",
         "import": "attree.cli.decode:import_command",
@@ -75,18 +139,18 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
     for option in named:
         for token in option.tokens:
             lists_names = option.parameter.allow_leading_hyphen  # one of them may be empty
-            empty = not token.value and help.kind(option) != "bool" and not lists_names
+            empty = not token.value and kind(option) != "bool" and not lists_names
             if token.keyword is not None and (token.value.startswith("--") or empty):
                 raise exceptions.MissingArgumentError(argument=option, keyword=token.keyword)
             if token.value.startswith("--") and token.value not in _after_dashes():
                 unknown = Token(keyword=token.value, source="cli")
                 raise exceptions.UnknownOptionError(token=unknown, argument_collection=arguments)
-            if help.kind(option) == "int" and re.fullmatch(r"[+-]?\d*\.\d*", token.value):
+            if kind(option) == "int" and re.fullmatch(r"[+-]?\d*\.\d*", token.value):
                 raise CycloptsError(msg=f"{token.value} for {option.name} is no whole number")
     _check_effect(called(path).default_command, {option.name for option in named})
     paths: dict[bool, list[Path]] = {True: [], False: []}
     for option in named:
-        if option.field_info.name in _PATTERNS or "Path" in help.kind(option):
+        if option.field_info.name in _PATTERNS or "Path" in kind(option):
             items = (item for token in option.tokens for item in separated(token.value))
             is_written = option.field_info.name in _WRITTEN
             paths[is_written] += [file for item in items for file in matching(item)]
@@ -132,18 +196,18 @@ class _Attree(App):
         if chain:
             from rich.console import Console
 
-            console = console or Console(width=help.WIDTH)
+            console = console or Console(width=_WIDTH)
             # printed as other output is: rich ends with an error where a reader has had enough
             with console.capture() as page:
                 super().help_print(tokens, console=console)
             print(page.get(), end="")
-            print("\n".join(help.examples(command.help)))
+            print("\n".join(_examples(command.help)))
             return
         sections: dict[str, dict[str, str]] = {
-            title: {name: help.first_sentence(help.purpose_of(x)) for name, x in paths.items()}
+            title: {name: _first_sentence(_purpose_of(x)) for name, x in paths.items()}
             for title, paths in SECTIONS.items()
         }
-        print(help.overview(self.help, sections | {"Options": _OPTIONS}))
+        print(_overview(self.help, sections | {"Options": _OPTIONS}))
 
 
 _OPTIONS = {
@@ -163,7 +227,7 @@ app = _Attree(
     version=f"attree {attree.__version__}\n",
     version_format="plaintext",
     help_flags=["--help"],
-    default_parameter=Parameter(negative=(), show_default=help.default),
+    default_parameter=Parameter(negative=(), show_default=_default),
     config=_check,
     result_action="return_value",
     print_error=False,
@@ -228,7 +292,7 @@ def _misused(error: CycloptsError) -> str:
         case exceptions.UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
             from attree.base.registry import nearest
 
-            return f"there is no command {word}; {nearest(word, help.commands_of(group))}"
+            return f"there is no command {word}; {nearest(word, commands_of(group))}"
         case exceptions.UnknownOptionError(token=Token(keyword=str(word))) if (
             word in _after_dashes()
         ):

@@ -67,7 +67,7 @@ def parse_command(
         output: Where to write: a folder for the trees; an interrupted run continues there.
     """
     from attree.base.errors import AttreeError
-    from attree.base.progress import progress
+    from attree.base.terminal import progress
     from attree.bulk.driver import Stop
     from attree.bulk.pipeline import WorkerSetup
     from attree.bulk.run import BulkRequest, parse_corpus

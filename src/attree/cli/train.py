@@ -59,9 +59,8 @@ def train_command(
         layer: Hidden states: 3, or 2,3,4. Default: the middle.
         half_precision: Keep weights in 16 bits each.
     """
-    from attree.base.progress import progress
     from attree.base.schemas import PARTLY_BRACKETED, read_table
-    from attree.base.terminal import say
+    from attree.base.terminal import progress, say
     from attree.stages import train as session
     from attree.training.choice import choose_trees
     from attree.training.gold import default_recipe
@@ -78,11 +77,8 @@ def train_command(
         "--association": changes.association and not projects,
     }
     for option in (name for name, is_so in unused.items() if is_so):
-        raise AttreeError(
-            "option-without-effect",
-            f"{parser} has no use for {option}",
-            fix="leave it out, or choose another --parser",
-        )
+        fix = "leave it out, or choose another --parser"
+        raise AttreeError("option-without-effect", f"{parser} has no use for {option}", fix=fix)
     session.check_output(output, overwrite=overwrite)
     trained = [*sentences, *(structure or ())]
     files = [*trained, *(evaluate_on or ())]

@@ -167,7 +167,6 @@ def run(
         exclude: Files to leave out.
     """
     from attree.base.files import check_apart, check_new
-    from attree.treebank.check import other_scripts
 
     if output is None and rejected is None and not check:
         raise AttreeError("nothing-to-do", "nothing to do", fix="add --output FILE, or --check")
@@ -190,9 +189,8 @@ def run(
         raise AttreeError("one-split-a-table", "one table holds one split", fix="add --split-name")
     check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
     check_new((output, rejected), overwrite=overwrite)
-    scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
-    for line in other_scripts(scripts):
-        say(f"warning: {line}")
+    for job in jobs:
+        _convert(job, output, rejected, check=check)
 
 
 @app.command(name="convert")
@@ -259,8 +257,8 @@ def _check_each(jobs: list[ReadingJob]) -> None:
 
 def _convert(
     job: ReadingJob, output: Path | None = None, rejected: Path | None = None, *, check: bool
-) -> str:
-    """Read one split, and write it or report on it; return its script."""
+) -> None:
+    """Read one split, and write it or report on it."""
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
     from attree.treebank.table import split_table, table_of_rejected
 
@@ -283,7 +281,6 @@ def _convert(
             write_table(rejected, table_of_rejected(others), schema=REJECTED, metadata=metadata)
         if output:
             write_table(output, sentences, schema=sentences.schema, metadata=metadata)
-    return inspector.script
 
 
 def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
@@ -307,7 +304,7 @@ def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
 
 def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
     """Yield the sentences of the job's files; show progress if the files are large."""
-    from attree.base.progress import progress
+    from attree.base.terminal import progress
 
     if sum(file.stat().st_size for file in job.files) < _LONG:
         yield from read_files(job.files, job.settings)

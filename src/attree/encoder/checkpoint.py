@@ -255,9 +255,7 @@ def weight_files(folder: Path) -> list[Path]:
         pickled = sorted([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")])
         problem = "the weights (model.safetensors) are missing"
         if pickled:
-            problem = (
-                f"the weights are stored only as a pickle ({pickled[0].name}), which can run code"
-            )
+            problem = f"the weights are only a pickle ({pickled[0].name}), which can run code"
         raise AttreeError("no-safetensors", problem, file=folder, fix=fix)
     files = [folder / INDEX]
     index = read_described(folder / INDEX, _Index, what="index of weights")

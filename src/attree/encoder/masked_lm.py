@@ -28,20 +28,16 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from transformers.trainer_utils import get_last_checkpoint
 
 from attree.base.errors import AttreeError
-from attree.base.progress import progress
 from attree.base.reading import read_json
-from attree.base.terminal import say
+from attree.base.terminal import progress, say
 from attree.encoder.checkpoint import read_config
 from attree.encoder.device import choose_device
 from attree.encoder.library import check_lacking, read_checkpoint
 from attree.encoder.weights import check_finite
 
-#: the Trainer's key → its name in the loss curve
-_NAMES = {"loss": "loss", "learning_rate": "learning_rate", "eval_loss": "held_out"}
-
 _FIX = "use an encoder that was trained as a masked language model"
 
-#: For each epoch ``step``, ``loss`` (its mean), ``learning_rate``, ``held_out`` (loss at its end).
+#: For each epoch ``step``, ``loss`` (its mean), ``learning_rate``.
 Curve = list[dict[str, float]]
 
 
@@ -174,18 +170,9 @@ class _Trainer(Trainer):
             raise AttreeError("loss-not-finite", problem, fix=fix)
         return loss
 
-    def evaluate(self, *arguments: Any, **named: Any) -> dict[str, float]:
-        """Compute the loss with the same masks each time, without changing those of training."""
-        before = torch.get_rng_state()
-        torch.default_generator.manual_seed(0)
-        try:
-            return super().evaluate(*arguments, **named)
-        finally:
-            torch.set_rng_state(before)
-
 
 class _Progress(TrainerCallback):
-    """Shows the progress of steps, and says the losses of each epoch."""
+    """Shows the progress of steps, and says the loss of each epoch."""
 
     def __init__(self, advance: Callable[[int], None]) -> None:
         self._advance = advance
@@ -194,9 +181,8 @@ class _Progress(TrainerCallback):
         self._advance(1)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **__: Any) -> None:
-        for key, where in (("loss", "in training"), ("eval_loss", "on held-out text")):
-            if key in logs:
-                say(f"step {state.global_step}: loss {float(logs[key]):.3f} {where}")
+        if "loss" in logs:
+            say(f"step {state.global_step}: loss {float(logs['loss']):.3f} in training")
 
 
 def train(
@@ -208,7 +194,6 @@ def train(
     *,
     steps: int,
     resume: bool = True,
-    held_out: Sequences | None = None,
     device: str | None = None,
     **settings: Any,
 ) -> Curve:
@@ -224,7 +209,6 @@ def train(
         folder: folder for checkpoints.
         steps: number of batches to train on.
         resume: write a checkpoint after each epoch, and start from the last complete one.
-        held_out: text to compute the loss on before training and after each epoch.
         device: ``cpu`` or ``cuda``; by default a GPU if there is one.
         settings: further arguments of ``TrainingArguments``.
 
@@ -248,8 +232,6 @@ def train(
         prediction_loss_only=True,
         logging_strategy="epoch",
         save_strategy="epoch" if resume else "no",
-        eval_strategy="epoch" if held_out else "no",
-        eval_on_start=held_out is not None and last is None,
         save_total_limit=2,
         logging_nan_inf_filter=False,
         use_cpu=chosen.type == "cpu",
@@ -261,18 +243,15 @@ def train(
         **settings,
     )
     arguments._n_gpu = min(1, arguments.n_gpu)  # each of several GPUs would take a batch
-    trainer = _Trainer(model, arguments, masking, train_dataset=text, eval_dataset=held_out)
+    trainer = _Trainer(model, arguments, masking, train_dataset=text)
     trainer.remove_callback(PrinterCallback)
     done = int(last.rpartition("-")[2]) if last else 0
     with progress(title, total=steps, unit="steps", done=done) as advance:
         trainer.add_callback(_Progress(advance))
         trainer.train(resume_from_checkpoint=last)
-    curve: dict[float, dict[str, float]] = {}
-    for entry in trainer.state.log_history:
-        numbers = {name: entry[key] for key, name in _NAMES.items() if key in entry}
-        if numbers:
-            curve.setdefault(entry["step"], {"step": entry["step"]}).update(numbers)
-    return [curve[step] for step in sorted(curve)]
+    shown = ("step", "loss", "learning_rate")
+    history = trainer.state.log_history
+    return [{key: entry[key] for key in shown} for entry in history if "loss" in entry]
 
 
 def last_checkpoint(folder: Path) -> str | None:

@@ -3,7 +3,7 @@
 Rows of quantised tensors are blocks of 32 weights in 18 bytes: a float16 scale, then 16 bytes whose
 low halves are the weights 0-15 and high halves 16-31, each minus 8. They are converted to float32,
 as float16 cannot represent every product of scale and weight. A file comes here only if it has the
-hash that :mod:`attree.encoder.forms` knows, so its content is not questioned again.
+hash that :mod:`attree.encoder.converted` knows, so its content is not questioned again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SIZES = (
 
 
 def convert(source: BinaryIO, folder: Path) -> None:
-    """Convert ``source`` to a checkpoint in ``folder``, a form of :mod:`attree.encoder.forms`."""
+    """Convert ``source`` to a checkpoint in ``folder``, a form of an encoder."""
     reader = _Reader(source.read())
     sizes, epsilon = _read_head(reader)
     pieces = _Pieces(reader)

@@ -31,8 +31,7 @@ from attree.encoder.checkpoint import (
     shape_of,
     stamps,
 )
-from attree.encoder.converted import converted, identity
-from attree.encoder.forms import carried
+from attree.encoder.converted import carried, converted, identity
 
 #: (layer, head), both 0-based
 Head = tuple[int, int]
@@ -143,9 +142,7 @@ def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder
     except AttreeError as error:
         if carried(text) is not None or error.code != "not-installed":
             raise
-        problem = (
-            f"no encoder {text!r}: no such description, folder, name in {DESCRIPTIONS} or package"
-        )
+        problem = f"no encoder {text!r}: no such file, folder, name in {DESCRIPTIONS} or package"
         fix = (
             "give results/encoders/….json, a folder of save_pretrained, an installed package, or a "
             "hub id such as FacebookAI/xlm-roberta-base"
@@ -324,9 +321,7 @@ def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, s
     if revision is None and recorded is not None:
         current = _current_revision(name)
         if current is not None and current != recorded:
-            problem = (
-                f"the hub's {name} is now at revision {current}, the first run used {recorded}"
-            )
+            problem = f"the hub's {name} is now at revision {current}, it was at {recorded} before"
             fix = f"set `revision: {recorded}` to keep it, or delete this file to use the new one"
             raise AttreeError("revision-changed", problem, file=record, fix=fix)
     folder = _download(name, revision or recorded)

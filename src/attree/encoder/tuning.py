@@ -60,7 +60,6 @@ def tune(
     *,
     seed: int,
     recipe: TuningRecipe,
-    held_out: Sequence[Path] = (),
     device: str | None = None,
     restart: bool = False,
 ) -> None:
@@ -75,7 +74,6 @@ def tune(
             has its inputs, whether its head is new, and the loss curve.
         seed: seed for a new head, order, masks and dropout.
         recipe: settings of the training.
-        held_out: text to compute the loss on after each epoch, with the same masks each time.
         device: ``cpu`` or ``cuda``; by default a GPU if there is one.
         restart: replace the results of other settings, text or code in ``output``.
 
@@ -83,12 +81,12 @@ def tune(
         AttreeError: there is too little text, the encoder has no masked-LM head, ``output`` holds
             other files, or the loss is not a number.
     """
-    files = {"text": text_files(text)} | ({"held_out": text_files(held_out)} if held_out else {})
-    measured = {name: measure(paths) for name, paths in files.items()}
+    files = text_files(text)
+    measured = measure(files)
     identity = {
         "kind": "tuning",
         "encoder": encoder.fingerprint,
-        "data": {name: entry["hash"] for name, entry in measured.items()},
+        "data": {"text": measured["hash"]},
         "recipe": asdict(recipe),
         "seed": seed,
         "code": code_hash("attree.encoder.tuning:tune"),
@@ -101,7 +99,7 @@ def tune(
         model, facts = _tuned(folder, files, work, recipe, seed=seed, device=device)
         facts |= {
             "base": {key: getattr(encoder, key) for key in _BASE},
-            "data": measured,
+            "data": {"text": measured},
             "versions": versions("torch", "transformers", "tokenizers", "accelerate"),
         }
         record = provenance(code=["attree.encoder.tuning"], settings=identity, **facts)
@@ -116,7 +114,7 @@ def tune(
 
 def _tuned(
     folder: Path,
-    files: dict[str, list[InputFile]],
+    files: list[InputFile],
     work: Path,
     recipe: TuningRecipe,
     *,
@@ -134,25 +132,18 @@ def _tuned(
     model, new_head = masked_lm.load_for_masking(folder, seed=seed)
     tokeniser, pieces = read_tokeniser(folder)
     check_pieces(pieces, model, folder)
-    texts = {
-        name: masked_lm.Sequences(read_texts(paths), tokeniser, length=length)
-        for name, paths in files.items()
-    }
-    for name, least in (("text", recipe.batch), ("held_out", 1)):
-        if name in texts and len(texts[name]) < least:
-            problem = f"too little text ({name}): {len(texts[name])} sequences of at most {length} "
-            problem += f"pieces, at least {least} are needed"
-            raise AttreeError(
-                "too-little-text", problem, fix="give more text, or a smaller --batch"
-            )
+    text = masked_lm.Sequences(read_texts(files), tokeniser, length=length)
+    if len(text) < recipe.batch:
+        problem = f"too little text: {len(text)} sequences of at most {length} pieces, at least "
+        problem += f"{recipe.batch} are needed"
+        raise AttreeError("too-little-text", problem, fix="give more text, or a smaller --batch")
     train = functools.partial(
         masked_lm.train,
         model,
-        texts["text"],
+        text,
         masked_lm.Masking(tokeniser, mlm_probability=recipe.mask_share),
         device=device,
         per_device_train_batch_size=recipe.batch,
-        per_device_eval_batch_size=recipe.batch,
         warmup_steps=recipe.warm_up,
         weight_decay=recipe.weight_decay,
         seed=seed,
@@ -166,8 +157,7 @@ def _tuned(
     curve = train(
         "masked-LM tuning",
         checkpoints,
-        steps=recipe.epochs * -(-len(texts["text"]) // recipe.batch),
+        steps=recipe.epochs * -(-len(text) // recipe.batch),
         learning_rate=recipe.learning_rate,
-        held_out=texts.get("held_out"),
     )
     return model, {"new_head": new_head or has_new_head(folder), "curve": curve}

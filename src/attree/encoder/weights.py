@@ -97,9 +97,7 @@ def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
         if isinstance(module, nn.ModuleList) and len(module) == n_layers
     ]
     if len(lists) != 1:
-        problem = (
-            f"the {n_layers} layers of this model lie in no one list: its attention cannot be read"
-        )
+        problem = f"the {n_layers} layers of this model lie in no one list: they cannot be read"
         raise AttreeError("unknown-family", problem, file=folder, fix="use another encoder")
     return lists[0]
 

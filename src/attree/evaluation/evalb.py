@@ -23,7 +23,7 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.reading import opened
 from attree.base.text import unescape
-from attree.evaluation.parameters import COLLINS, Parameters, cut
+from attree.evaluation.labels import COLLINS, Parameters, cut
 from attree.treebank.cleaning import policy
 from attree.treebank.sentence import Sentence, cut_label
 

@@ -329,11 +329,9 @@ def upper_bound(
         return _scored(gold, _no_f1(gold), {})
     spans = gold_spans(gold)
     if (crossing := first_crossing(spans)) >= 0:
-        raise AttreeError(
-            "crossing-spans",
-            f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross",
-            fix="read the treebank with a format that makes its trees continuous",
-        )
+        problem = f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross"
+        fix = "read the treebank with a format that makes its trees continuous"
+        raise AttreeError("crossing-spans", problem, fix=fix)
     counts = spans.counts, np.maximum(gold.n_words - 1, 0), spans.counts
     f1 = sentence_f1(*counts)
     recalls = label_recall(gold.trees, spans, gold.n_words > 1, labels)
@@ -364,5 +362,4 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
     if unequal.size:
         row = unequal[0]
         words = f"{gold.n_words[row]} words in the gold tree and {parses.n_words[row]} in the parse"
-        problem = f"sentence {gold.sentence[row]} has {words}"
-        raise AttreeError("other-sentences", problem, fix=fix)
+        raise AttreeError("other-sentences", f"sentence {gold.sentence[row]} has {words}", fix=fix)

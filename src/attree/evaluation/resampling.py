@@ -65,12 +65,10 @@ def every_difference(
     """
     for name, scores in zip(names, parsers, strict=True):
         if not np.array_equal(scores.sentence, parsers[0].sentence):
-            raise AttreeError(
-                "other-sentences",
-                f"{name} is scored on other sentences than {names[0]} "
-                f"({scores.sentence.size:,} and {parsers[0].sentence.size:,})",
-                fix="score every parser on the same split, with the same max_words",
-            )
+            problem = f"{name} is scored on other sentences than {names[0]} "
+            problem += f"({scores.sentence.size:,} and {parsers[0].sentence.size:,})"
+            fix = "score every parser on the same split, with the same max_words"
+            raise AttreeError("other-sentences", problem, fix=fix)
     return {
         metric: paired_bootstraps(np.stack([scores.parts(metric) for scores in parsers]))
         for metric in HEADINGS
@@ -97,9 +95,8 @@ def paired_bootstraps(
     """
     parsers = len(parts)
     if not (parts[:, :, 1].sum(axis=1) > 0).all():
-        raise AttreeError(
-            "nothing-to-score", "no sentence can be scored", fix="compare on longer sentences"
-        )
+        problem = "no sentence can be scored"
+        raise AttreeError("nothing-to-score", problem, fix="compare on longer sentences")
     sums = _resampled_sums(np.concatenate(list(parts), axis=1), resamples, seed)
     drawn = _percent(sums.reshape(resamples, parsers, 2))
     whole = _percent(parts.sum(axis=1))

@@ -158,11 +158,9 @@ class System:
         pairs = dict(paired(gold.sentences, read, refused))
         if not pairs:
             first = f" (first: {refused[0]})" if refused else ""
-            raise AttreeError(
-                "other-sentences",
-                f"{name}: no sentence has the words of a gold sentence{first}",
-                fix="check that it is of the same sentences",
-            )
+            problem = f"{name}: no sentence has the words of a gold sentence{first}"
+            fix = "check that it is of the same sentences"
+            raise AttreeError("other-sentences", problem, fix=fix)
         parses = as_parses(gold.sentences, pairs, labelled=labelled, tagged=tagged)
         where = {row: f"{sentence.file}:{sentence.line}" for row, sentence in pairs.items()}
         return cls(name, [parses], refused, where)
@@ -369,12 +367,10 @@ class Evaluation:
         total = max(len(self.rows[0].runs[0].sentence), 1)
         for row in self.rows:
             if row.missing > max(MOST_SENTENCES, accept_loss) * total:
-                raise AttreeError(
-                    "missing-trees",
-                    f"{row.name}: {row.missing:,} of {total:,} sentences have no tree",
-                    fix="give trees of the same sentences, or accept the loss: --accept-loss "
-                    f"{np.ceil(100 * row.missing / total) / 100:g}",
-                )
+                problem = f"{row.name}: {row.missing:,} of {total:,} sentences have no tree"
+                fix = "give trees of the same sentences, or accept the loss: --accept-loss "
+                fix += f"{np.ceil(100 * row.missing / total) / 100:g}"
+                raise AttreeError("missing-trees", problem, fix=fix)
 
     def worst(self, count: int) -> Iterator[str]:
         """Yield drawings of the first system's worst trees by sentence F1, each beside gold.

@@ -56,10 +56,8 @@ def distinct_spans(
         tree = int(np.searchsorted(trees.offsets, bad, side="right")) - 1
         name = tree if sentences is None else int(np.asarray(sentences)[tree])
         span = f"[{trees.starts[bad]}, {trees.ends[bad]})"
-        raise AttreeError(
-            "span-outside",
-            f"{what} of sentence {name}: the span {span} lies outside its {words[tree]} words",
-        )
+        problem = f"{what} of sentence {name}: the span {span} lies outside its {words[tree]} words"
+        raise AttreeError("span-outside", problem)
     return DistinctSpans(words, offsets, keys[: offsets[-1]])
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.files import write_json
-from attree.base.progress import progress
 from attree.base.provenance import digest, provenance
+from attree.base.terminal import progress
 from attree.encoder.source import find_encoder, has_new_head
 from attree.experiments.data import Records, SentenceSet, content, drawn, key
 from attree.plan.rows import CODE, ExperimentRow

@@ -15,7 +15,7 @@ from attree.base.tables import save
 from attree.experiments.data import Records, SentenceSet
 from attree.experiments.tables import placed_records, read_results
 from attree.plan.rows import ExperimentRow
-from attree.reports.figures import draw
+from attree.reports import figures
 
 if TYPE_CHECKING:
     from attree.encoder.load import Encoder
@@ -57,7 +57,7 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
     Args:
         matrices: title → matrix.
         prefix: path without its extension.
-        labels: as for :func:`attree.reports.figures.draw.maps`.
+        labels: as for :func:`attree.reports.figures.maps`.
         title: for the provenance.
     """
     y, x = labels["y"], labels["x"]
@@ -68,7 +68,7 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
     ]
     settings = {"title": title, "words": labels.get("words")}
     save(prefix, rows, [], provenance(code=["attree.experiments.pictures"], settings=settings))
-    draw.save(draw.maps(matrices, labels), Path(f"{prefix}.png"))
+    figures.save(figures.maps(matrices, labels), Path(f"{prefix}.png"))
 
 
 def write_sentence(

@@ -10,11 +10,18 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.reading import read_described
-from attree.base.tables import Table, number, scores_table
+from attree.base.tables import (
+    ARTICLE,
+    BASELINE,
+    CEILING,
+    COMPUTED,
+    Table,
+    number,
+    scores_table,
+)
 from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import Records
 from attree.plan.rows import SHOWN
-from attree.reports.figures import ARTICLE, BASELINE, CEILING, COMPUTED
 from attree.reports.tables.summaries import BASELINES, ScoreRow, read_published, score_rows
 
 _RECALL = "recall_"

@@ -185,12 +185,9 @@ class Trainer:
             return {} if setting is None else {"threshold": float(setting)}
         rest = self._rest(row, draw_trees(table, None, seed=row.seed))
         if not rest:
-            raise AttreeError(
-                "no-trees",
-                f"{row.parser}: training uses every tree of {row.train} and leaves none to choose "
-                "a threshold on",
-                fix="draw fewer trees, or write the threshold as a number",
-            )
+            problem = f"{row.parser}: training leaves no tree of {row.train} to choose a threshold"
+            fix = "draw fewer trees, or write the threshold as a number"
+            raise AttreeError("no-trees", problem, fix=fix)
         trees = read_trees(table, rest[:_THRESHOLD_TREES])
         source = BatchSource.of(self.encoder, trees.words, parser.scorer)
         threshold, _ = choose_threshold(parser, source, trees.gold)

@@ -128,9 +128,7 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
     folder = Path(folder)
     grammar = read_described(folder / ABOUT, About, what=_WHAT, fix=_AGAIN)
     if grammar.words[:1] != [UNKNOWN] or len(set(grammar.words)) < len(grammar.words):
-        problem = (
-            f"this {_WHAT} is not valid: words: one comes twice, or the unknown one is not first"
-        )
+        problem = f"this {_WHAT} is not valid: words: one comes twice, or the first is known"
         raise AttreeError("bad-form", problem, file=folder / ABOUT, fix=_AGAIN)
     what = "provenance of a grammar"
     described(grammar.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)

@@ -23,11 +23,10 @@ from torch import Tensor
 
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file, whole_folder, write_json
-from attree.base.progress import progress
 from attree.base.provenance import code_hash, provenance, versions
 from attree.base.reading import COMPRESSIONS
 from attree.base.runs import PROVENANCE, already_made, working_folder
-from attree.base.terminal import say
+from attree.base.terminal import progress, say
 from attree.grammar.folder import Epoch, write_grammar
 from attree.grammar.model import CompoundPCFG, Vocabulary
 from attree.grammar.options import GrammarRecipe

@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from attree.association.columns import check_selected_with, mean_column, read_selection
-from attree.association.selection import HeadSelection
+from attree.association.columns import (
+    HeadSelection,
+    check_selected_with,
+    mean_column,
+    read_selection,
+)
 from attree.association.sources import HEADS, check_heads, load_source
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
@@ -235,9 +239,8 @@ def _from_recipe(
     if isinstance(heads, str):
         selection = HeadSelection.parse(heads)
         if selection.kind not in ("all", "list"):
-            problem = f"heads cannot be chosen by F1 here: {heads}"
             fix = "give --parser a selection of attree heads, or --heads list:LAYER.HEAD,…"
-            raise AttreeError("heads-by-f1", problem, fix=fix)
+            raise AttreeError("heads-by-f1", f"heads cannot be chosen by F1 here: {heads}", fix=fix)
         heads = selection.apply(np.zeros(load_source(source).shape(*size)))
     heads = tuple(check_heads(source, heads, *size))
     recipe = Recipe(merged["association"], merged["score"], merged["decoder"])

@@ -244,9 +244,8 @@ class _Planner:
         if folder := self.config.folders.get(parser):
             if not Path(folder, "parser.json").is_file():
                 problem = f"trained.{parser}: folder holds no parser of `attree train`"
-                raise AttreeError(
-                    "no-parser", problem, file=folder, fix="name the --output of an `attree train`"
-                )
+                fix = "name the --output of an `attree train`"
+                raise AttreeError("no-parser", problem, file=folder, fix=fix)
             return
         settings, training = self.config.few_shot_settings(parser), self.config.training
         if not settings.sources:

@@ -25,11 +25,10 @@ from attree.association.shards import shard_metadata
 from attree.association.sources import HEADS, check_heads, not_run_by, units
 from attree.base.errors import AttreeError
 from attree.base.files import lock, write_json
-from attree.base.progress import progress
 from attree.base.provenance import code_hash, digest, provenance
 from attree.base.registry import check_name
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.base.terminal import say
+from attree.base.terminal import progress, say
 from attree.encoder.source import Head, ResolvedEncoder
 from attree.trees.parses import POLICIES
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.progress import progress
 from attree.base.registry import check_name
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
@@ -20,6 +19,7 @@ from attree.base.schemas import (
     WORDS_SHOWN,
     read_table,
 )
+from attree.base.terminal import progress
 from attree.parsers.parser import Parser
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.trees import OK, TOO_LONG

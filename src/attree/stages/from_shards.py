@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from attree.association.columns import AGREEMENT, check_selected_with, mean_column, read_selection
 from attree.association.shards import AssociationBatch, read, read_manifest
 from attree.base.errors import AttreeError
-from attree.base.progress import progress
 from attree.base.provenance import provenance
 from attree.base.schemas import PARSES_SCHEMA, write_table
+from attree.base.terminal import progress
 from attree.parsers.batches import Matrices, MatrixDecoder, Prepared
 from attree.trees import OK
 from attree.trees.parses import Parses

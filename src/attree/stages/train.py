@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from attree.base.errors import AttreeError
 from attree.base.files import check_folder
 from attree.base.languages import code_of, language_of_most
-from attree.base.progress import Progress, silent
+from attree.base.terminal import Progress, silent
 from attree.encoder.load import load_encoder
 from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify, with_adapter
 from attree.evaluation.side_by_side import Evaluation, Gold

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attree.base.errors import AttreeError
-from attree.base.progress import Progress, silent
+from attree.base.terminal import Progress, silent
 from attree.encoder import attention
 from attree.encoder.device import dtype_on
 from attree.encoder.load import Encoder, EncoderOutput
@@ -55,9 +55,8 @@ class LiveSource(BatchSource):
         self._encoder, self._scorer = encoder, scorer
         self._layers = scorer.layout().layers
         if scorer.layout().heads:
-            raise AttreeError(
-                "cannot-adapt", "a parser that reads attention cannot adapt its encoder"
-            )
+            problem = "a parser that reads attention cannot adapt its encoder"
+            raise AttreeError("cannot-adapt", problem)
         # the encoder's own weights do not change: in bfloat16 a step takes four fifths of the time
         dtype = getattr(torch, dtype_on(encoder.device))
         self._model = read_model(folder, torch.float32, encoder.device).to(dtype)
@@ -66,11 +65,9 @@ class LiveSource(BatchSource):
         self._rate = plan.recipe.encoder_rate
         self.adapted = adapt(layers, max(self._layers), plan.recipe.rank, plan.seed)
         if not self.adapted:
-            raise AttreeError(
-                "cannot-adapt",
-                f"the layers of the encoder {encoder.slug} have no linear parts to adapt",
-                fix="take tree-crf-joint, which leaves the encoder as it is",
-            )
+            problem = f"the layers of the encoder {encoder.slug} have no linear parts to adapt"
+            fix = "take tree-crf-joint, which leaves the encoder as it is"
+            raise AttreeError("cannot-adapt", problem, fix=fix)
         self._pieces = pieces_of(encoder, sentences)
 
     def groups(self) -> list[dict[str, Any]]:
@@ -143,11 +140,9 @@ def train_adapter(
         AttreeError: the encoder is adapted already; see :func:`attree.training.objectives.train`.
     """
     if encoder.adapter:
-        raise AttreeError(
-            "adapted-already",
-            f"the encoder {encoder.slug} of this parser is adapted to trees already",
-            fix="take tree-crf-joint, or start from the encoder itself",
-        )
+        problem = f"the encoder {encoder.slug} of this parser is adapted to trees already"
+        fix = "take tree-crf-joint, or start from the encoder itself"
+        raise AttreeError("adapted-already", problem, fix=fix)
     parser, trees, plan = start_parser(encoder, trees, plan)
     learner = structure(parser)
     source = LiveSource(encoder, folder, trees.words, learner.scorer, plan)

@@ -86,9 +86,8 @@ def fill_in(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()
         fix = "name the treebanks and their licences"
         raise AttreeError("no-sources", "the sources are empty", fix=fix)
     if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
-        raise AttreeError(
-            "filled-in", "this model card is filled in already", fix="train the parser again"
-        )
+        problem = "this model card is filled in already"
+        raise AttreeError("filled-in", problem, fix="train the parser again")
     below = "".join(f"{_shown(table)}\n\n" for table in tables)
     if below:
         card = re.sub(r"^\| F1 \| .*$", "| F1 | in the tables below |", card, flags=re.M)

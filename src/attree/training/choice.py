@@ -15,16 +15,11 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.languages import code_in
-from attree.base.schemas import (
-    PARTIAL,
-    PARTLY_BRACKETED,
-    SENTENCES_SCHEMA,
-    partly_bracketed,
-    read_table,
-)
+from attree.base.schemas import PARTIAL, PARTLY_BRACKETED, SENTENCES_SCHEMA, read_table
 from attree.base.terminal import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
+from attree.treebank.as_table import join_tables
 from attree.trees.sampling import draw_trees, shared_rows, usable_trees
 
 #: Trees drawn by default: the best layers and settings are known for 80.
@@ -138,14 +133,9 @@ def _read_rows(table: pa.Table, rows: Sequence[int], unlabelled: int) -> GoldTre
 
 def _join_tables(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any], NDArray[Any]]:
     """Return the joined tables, the first one's metadata, and the row bounds, (tables + 1,)."""
-    table, metadata = read_table(path, schema=PARTLY_BRACKETED)
-    if not also:
-        return table, metadata, np.array([0, len(table)])
-    tables = [table, *(read_table(part, schema=PARTLY_BRACKETED)[0] for part in also)]
-    joined = pa.concat_tables(partly_bracketed(part) for part in tables)
-    numbers = pa.array(range(len(joined)), pa.int32())
-    ends = np.cumsum([0, *map(len, tables)])
-    return joined.set_column(0, SENTENCES_SCHEMA.field("sentence"), numbers), metadata, ends
+    read = [read_table(part, schema=PARTLY_BRACKETED) for part in (path, *also)]
+    tables = [table for table, _ in read]
+    return join_tables(tables), read[0][1], np.cumsum([0, *map(len, tables)])
 
 
 def _training_rows(
@@ -182,22 +172,16 @@ def _parse_counts(choice: Choice, treebanks: int) -> list[int | None]:
     """Return how many trees to draw, None for all: one number, or one for each treebank."""
     texts = choice.trees or [str(DEFAULT_TREES)]
     for text in texts:
-        if text != "all" and not re.fullmatch("[0-9]{1,9}", text):
-            raise AttreeError(
-                "not-a-number", f"{text!r} is not a number of trees", fix="write it in digits"
-            )
-        if text != "all" and int(text) < 1:
-            raise AttreeError("bad-count", f"{text} trees are asked for", fix="ask for 1 or more")
+        if not re.fullmatch("all|[1-9][0-9]{0,8}", text):
+            problem = f"{text!r} is not a number of trees"
+            raise AttreeError("not-a-number", problem, fix="write 1 or more in digits, or all")
     wanted = [None if text == "all" else int(text) for text in texts]
     if len(wanted) == 1:
         return wanted if choice.shares is None else wanted * treebanks
     if len(wanted) != treebanks:
-        raise AttreeError(
-            "tree-counts",
-            f"--trees {','.join(choice.trees or ())} gives {len(wanted)} numbers for "
-            f"{treebanks} treebanks",
-            fix="give one number for all, or one for each",
-        )
+        problem = f"--trees {','.join(choice.trees or ())} gives {len(wanted)} numbers for "
+        problem += f"{treebanks} treebanks"
+        raise AttreeError("tree-counts", problem, fix="give one number for all, or one for each")
     return wanted
 
 
@@ -210,11 +194,9 @@ def _count_draws(asked: Sequence[int | None], available: Sequence[int], apart: i
         apart: trees to set apart from all treebanks; the largest draws make room for them.
     """
     if not all(available):
-        raise AttreeError(
-            "all-evaluated-on",
-            "no tree is left to train on: every one is also evaluated on",
-            fix="choose other trees, or pass --allow-overlap",
-        )
+        problem = "no tree is left to train on: every one is also evaluated on"
+        fix = "choose other trees, or pass --allow-overlap"
+        raise AttreeError("all-evaluated-on", problem, fix=fix)
     counts = [most if n is None else min(most, n) for most, n in zip(available, asked, strict=True)]
     too_many = sum(counts) + apart - sum(available)
     for index in sorted(range(len(counts)), key=lambda index: -counts[index]):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.process import give_memory_back
-from attree.base.progress import Progress, silent
+from attree.base.terminal import Progress, silent
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.encoder.pieces import PieceBatch, Pieces, batches
 
@@ -117,12 +117,9 @@ def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Piec
     pieces = encoder.tokenise(sentences)
     for number, sentence in enumerate(pieces):
         if sentence.too_long:
-            raise AttreeError(
-                "too-many-pieces",
-                f"sentence {number} has {len(sentence.ids)} word pieces, the encoder takes "
-                f"{encoder.max_pieces}",
-                fix="choose other trees",
-            )
+            problem = f"sentence {number} has {len(sentence.ids)} word pieces, the encoder takes "
+            problem += f"{encoder.max_pieces}"
+            raise AttreeError("too-many-pieces", problem, fix="choose other trees")
     return pieces
 
 

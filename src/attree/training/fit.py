@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from attree.base.errors import AttreeError
-from attree.base.progress import Progress, silent
 from attree.base.provenance import digest, versions
-from attree.base.terminal import say
+from attree.base.terminal import Progress, say, silent
 from attree.encoder.load import Encoder
 from attree.evaluation.metrics import count_each
 from attree.training.features import Features, Layout, features_of
@@ -102,11 +101,9 @@ def fit(
             learns from splits.
     """
     if plan.recipe.rank and not encoder.adapter:
-        raise AttreeError(
-            "adapted-already",
-            "this recipe needs an encoder that has been adapted to the trees",
-            fix="train it with `attree train`, or take tree-crf-joint",
-        )
+        problem = "this recipe needs an encoder that has been adapted to the trees"
+        fix = "train it with `attree train`, or take tree-crf-joint"
+        raise AttreeError("adapted-already", problem, fix=fix)
     parser, trees, plan = start_parser(encoder, trees, plan, first)
     rows = range(len(trees.gold)) if learned is None else sample(trees.gold, len(plan.tags))
     words, gold = [trees.words[row] for row in rows], [trees.gold[row] for row in rows]
@@ -224,12 +221,9 @@ def start_parser(
     """
     partial = next((tree for tree in trees.gold if tree.known is not None), None)
     if partial is not None and not plan.recipe.has_distribution:
-        raise AttreeError(
-            "partly-bracketed",
-            f"tree {partial.name} is partly bracketed, and {plan.recipe.objective} needs whole "
-            "trees",
-            fix="train a tree CRF, such as --parser tree-crf-full",
-        )
+        problem = f"tree {partial.name} is partly bracketed: not for {plan.recipe.objective}"
+        fix = "train a tree CRF, such as --parser tree-crf-full"
+        raise AttreeError("partly-bracketed", problem, fix=fix)
     plan = _for_trees(encoder, plan, len(trees.gold))
     if "labels" in plan.recipe.parts:
         trees = with_classes(trees)
@@ -253,11 +247,8 @@ def label_names(trees: GoldTrees) -> tuple[str, ...]:
     """Return the sorted labels of some trees, unary chains joined."""
     names = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
     if not names:
-        raise AttreeError(
-            "no-labels",
-            "these trees have no labels",
-            fix="train a parser without labels, such as tree-crf-full",
-        )
+        fix = "train a parser without labels, such as tree-crf-full"
+        raise AttreeError("no-labels", "these trees have no labels", fix=fix)
     return tuple(names)
 
 

@@ -112,9 +112,8 @@ def gold_tree(
     pairs = [(int(start), int(end)) for start, end in spans]
     everything = set(pairs)
     if not everything:
-        raise AttreeError(
-            "no-brackets", f"tree {name} has no brackets", fix="leave it out, or mend the treebank"
-        )
+        problem = f"tree {name} has no brackets"
+        raise AttreeError("no-brackets", problem, fix="leave it out, or mend the treebank")
     try:
         splits = binarise(n_words, everything).astype(np.int64)
     except AttreeError as error:

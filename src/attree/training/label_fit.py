@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from attree.base.process import give_memory_back
-from attree.base.progress import Progress, silent
+from attree.base.terminal import Progress, silent
 from attree.training.features import Features
 from attree.training.gold import SOME_LABEL, GoldTree, gold_batch
 from attree.training.inside import batch_inside_outside

@@ -82,9 +82,8 @@ def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> 
         compatible = avoiding - AVOIDED * fewest
     if (impossible := torch.isneginf(compatible)).any():
         name = gold.trees[int(impossible.nonzero()[0])].name
-        raise AttreeError(
-            "crossing-spans", f"tree {name} has crossing brackets", fix="leave it out of training"
-        )
+        problem = f"tree {name} has crossing brackets"
+        raise AttreeError("crossing-spans", problem, fix="leave it out of training")
     return free - compatible
 
 
@@ -235,11 +234,8 @@ def _draw_batches(
     ends = np.cumsum(trees)
     counts = np.bincount(np.searchsorted(ends, usable, side="right"), minlength=len(ends))
     if not counts.all():
-        raise AttreeError(
-            "no-trees",
-            f"treebank {int(counts.argmin()) + 1} of {len(counts)} has no tree of three words",
-            fix="leave this treebank out",
-        )
+        problem = f"treebank {int(counts.argmin()) + 1} of {len(counts)} has no tree of three words"
+        raise AttreeError("no-trees", problem, fix="leave this treebank out")
     return shared_batches(counts.tolist(), shares, size, steps, generator)
 
 
@@ -275,11 +271,8 @@ def train(
     gold = trees.gold
     usable = [index for index, tree in enumerate(gold) if tree.n_words > 2]
     if not usable:
-        raise AttreeError(
-            "short-trees",
-            "all trees chosen for training have one or two words, so there is nothing to learn",
-            fix="choose other trees",
-        )
+        problem = "all trees to train on have one or two words, so there is nothing to learn"
+        raise AttreeError("short-trees", problem, fix="choose other trees")
     order = torch.Generator().manual_seed(plan.seed)
     device = scorer.device
     noise = torch.Generator(device=device).manual_seed(plan.seed)
@@ -302,11 +295,9 @@ def train(
                 losses = losses + HEADS_WEIGHT * head_loss(scores, answers)
             if (broken := ~torch.isfinite(losses)).any():
                 name = answers.trees[int(broken.nonzero()[0])].name
-                raise AttreeError(
-                    "loss-not-finite",
-                    f"the loss of tree {name} is not a number at step {step}",
-                    fix="lower the learning rate, or leave the tree out",
-                )
+                problem = f"the loss of tree {name} is not a number at step {step}"
+                fix = "lower the learning rate, or leave the tree out"
+                raise AttreeError("loss-not-finite", problem, fix=fix)
             mean = losses.mean() * (len(part) / len(chosen))
             mean.backward()
             loss += float(mean.detach())

@@ -61,11 +61,9 @@ class Choice:
             shares = ()
         if len(shares) != treebanks or not all(0 < share < math.inf for share in shares):
             text = ",".join(self.shares)
-            raise AttreeError(
-                "bad-shares",
-                f"--shares {text} is not a number above 0 for each of {treebanks} treebanks",
-                fix=f"write even, or {','.join('1' * treebanks)}",
-            )
+            problem = f"--shares {text} is not a number above 0 for each of {treebanks} treebanks"
+            fix = f"write even, or {','.join('1' * treebanks)}"
+            raise AttreeError("bad-shares", problem, fix=fix)
         return shares
 
 

@@ -90,13 +90,11 @@ class TrainedParser:
     def check(self, encoder: Encoder) -> None:
         """Refuse an encoder that this parser was not trained with."""
         if encoder.fingerprint != self.encoder["fingerprint"]:
-            raise AttreeError(
-                "other-encoder",
-                f"this parser belongs to the encoder {self.encoder['slug']} "
-                f"({self.encoder['fingerprint'][:12]}), not to {encoder.slug} "
-                f"({encoder.fingerprint[:12]})",
-                fix="parse with the encoder it was trained with, or train anew",
-            )
+            problem = f"this parser belongs to the encoder {self.encoder['slug']} "
+            problem += f"({self.encoder['fingerprint'][:12]}), not to {encoder.slug} "
+            problem += f"({encoder.fingerprint[:12]})"
+            fix = "parse with the encoder it was trained with, or train anew"
+            raise AttreeError("other-encoder", problem, fix=fix)
         # refuse layers, sizes or heads that the encoder lacks before reading any sentence
         n_heads = encoder.n_layers * encoder.n_heads
         limits = {"layers": encoder.n_layers, "hidden": encoder.hidden_size, "heads": n_heads}
@@ -154,20 +152,17 @@ class TrainedParser:
         """
         if text == "chosen":
             if "threshold" not in self.about:
-                raise AttreeError(
-                    "no-threshold",
-                    "no threshold was chosen for this parser",
-                    fix="train a tree CRF with --held-out, or give a number",
-                )
+                problem = "no threshold was chosen for this parser"
+                fix = "train a tree CRF with --held-out, or give a number"
+                raise AttreeError("no-threshold", problem, fix=fix)
             return float(self.about["threshold"])
         try:
             value = float(text)
         except ValueError:
             value = -1.0
         if not 0 <= value <= 1:
-            raise AttreeError(
-                "not-a-share", f"{text!r} is not a probability", fix="give 0 to 1, or chosen"
-            )
+            problem = f"{text!r} is not a probability"
+            raise AttreeError("not-a-share", problem, fix="give 0 to 1, or chosen")
         return value
 
     def describe(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attree.base.errors import AttreeError
+from attree.base.registry import check_name
 from attree.encoder.load import EncoderOutput
 from attree.encoder.packed import packed
 from attree.encoder.pieces import PieceBatch, WordMerger
@@ -72,11 +73,9 @@ class Projection(nn.Module):
     def __init__(self, layers: int, hidden: int, size: int, *, heads: int = 1) -> None:
         super().__init__()
         if size % heads:
-            raise AttreeError(
-                "bad-size",
-                f"a projection of size {size} does not divide into {heads} heads",
-                fix="choose a size that is a multiple of the number of heads",
-            )
+            problem = f"a projection of size {size} does not divide into {heads} heads"
+            fix = "choose a size that is a multiple of the number of heads"
+            raise AttreeError("bad-size", problem, fix=fix)
         self.heads = heads
         self.query = nn.Parameter(torch.zeros(layers, hidden, size))
         self.key = nn.Parameter(torch.zeros(layers, hidden, size))
@@ -160,12 +159,7 @@ def initialise(
         AttreeError: an unknown start, or a size that the encoder's projection cannot be cut to.
     """
     layers, hidden, size = projection.query.shape
-    if how not in STARTS:
-        raise AttreeError(
-            "unknown-name",
-            f"unknown start {how!r}",
-            fix=f"choose one of {', '.join(STARTS)}, or a trained parser's folder",
-        )
+    check_name(how, STARTS, f"unknown start {how!r}")
     with torch.no_grad():
         if how == "random":
             for parameter in (projection.query, projection.key):
@@ -185,12 +179,9 @@ def _truncate(query: Tensor, key: Tensor, size: int, heads: int) -> tuple[Tensor
     """Return (hidden + 1, size) factors of the query-key products of all heads, by SVD."""
     rank, width = size // heads, query.shape[1] // heads
     if rank > min(width, query.shape[0]) or query.shape[1] % heads:
-        raise AttreeError(
-            "bad-size",
-            f"a projection of size {size} with {heads} heads cannot start from the encoder's query "
-            f"and key of size {query.shape[1]}",
-            fix="choose a smaller size, or a random start",
-        )
+        problem = f"a projection of size {size} with {heads} heads cannot start from the encoder's "
+        problem += f"query and key of size {query.shape[1]}"
+        raise AttreeError("bad-size", problem, fix="choose a smaller size, or a random start")
     queries, keys = [], []
     scale = (rank / width) ** 0.25  # logits are divided by the square root of the head's width
     for head in range(heads):

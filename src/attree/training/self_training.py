@@ -63,8 +63,7 @@ def fit_in_rounds(
     """
     if plan.recipe.rounds and len(trees.sources) > 1:
         problem = "self-training takes trees of one treebank only"
-        fix = "give one treebank, or train span-parser"
-        raise AttreeError("two-treebanks", problem, fix=fix)
+        raise AttreeError("two-treebanks", problem, fix="give one treebank, or train span-parser")
     parser = fit(encoder, trees, plan, **how)
     if not plan.recipe.rounds:
         return parser
@@ -105,8 +104,7 @@ def sure_trees(
     kept = np.sort(ranked[: max(round(_KEPT * len(sentences)), 1)]).tolist()
     if not kept:
         problem = "the parser of the first round finds no phrase in the raw sentences"
-        fix = "train span-parser, or on more trees or steps"
-        raise AttreeError("no-phrases", problem, fix=fix)
+        raise AttreeError("no-phrases", problem, fix="train span-parser, or on more trees or steps")
     gold = []
     for tree in kept:
         nodes = slice(trees.offsets[tree], trees.offsets[tree + 1])

@@ -135,11 +135,9 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
     same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
     fixed = [name for name in shared if not isinstance(ours[name], NameReader)]
     if not same or not shared or any(first.shape[name] != parser.shape[name] for name in fixed):
-        raise AttreeError(
-            "other-parts",
-            "the parser to start from has another encoder, or other parts or sizes",
-            fix="train it with the same --encoder, --parser, --layer and --size",
-        )
+        problem = "the parser to start from has another encoder, or other parts or sizes"
+        fix = "train it with the same --encoder, --parser, --layer and --size"
+        raise AttreeError("other-parts", problem, fix=fix)
     for name in shared:
         part, other = ours[name], theirs[name]
         if isinstance(part, NameReader) and isinstance(other, NameReader):

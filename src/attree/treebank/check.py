@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +34,6 @@ _LEMMA = re.compile(r"\A[^-]+-[^-]+\Z")
 _MOJIBAKE = re.compile("[\u00c3\u00c2\u00c5\u00c4\u00d7\u00d0][\u0080-\u00bf]|\ufffd")
 _MARKS = "labels: ? is not known, ! no phrase, = all inside is given"
 _MARKUP = ("ID", "CODE", "META", "COMMENT", "lemma", "LEMMA")
-_ALPHABETS = {"CJK": "HAN", "HIRAGANA": "HAN", "KATAKANA": "HAN", "FULLWIDTH": "LATIN"}
 
 #: Prefixes of the reasons of filters that the user set.
 _FILTERED = ("after the first", "in another part")
@@ -107,21 +105,6 @@ class Inspector:
     def unread(self) -> list[Rejected]:
         """The lost sentences, and those that another setting would have kept."""
         return [item for item in self.rejected if item.status != "skipped" or item.setting]
-
-    @cached_property
-    def scripts(self) -> Counter[str]:
-        """Script of a word's first letter, such as ``LATIN`` → number of words."""
-        scripts: Counter[str] = Counter()
-        for word, count in self.words.items():
-            if word[0].isalpha():
-                name = unicodedata.name(word[0], "OTHER").split()[0].split("-")[0]
-                scripts[_ALPHABETS.get(name, name)] += count
-        return scripts
-
-    @property
-    def script(self) -> str:
-        """The script of most words; empty without letters."""
-        return next((name for name, _ in self.scripts.most_common(1)), "")
 
 
 def _most_common(names: Iterable[str]) -> str:
@@ -204,7 +187,7 @@ def _check_tags(seen: Inspector) -> Iterator[str]:
 
 
 def _check_words(seen: Inspector) -> Iterator[str]:
-    """Warn of traces, lemmas, wrong encodings and several scripts among the words."""
+    """Warn of traces, lemmas and wrong encodings among the words."""
     total = max(seen.words.total(), 1)
     encoding = "the file's own" if seen.settings.encoding == "utf-8" else "utf-8"
     traced = any(_TRACE.search(word) and not _WORD.fullmatch(word) for word in seen.words)
@@ -220,19 +203,6 @@ def _check_words(seen: Inspector) -> Iterator[str]:
             percent = f"{share:.0%}" if pattern is _LEMMA else f"{share:.1%}"
             many = f"{percent} of the words" if share >= 0.001 else f"{odd.total():,} words"
             yield f"{many} look {like}: {examples} ({setting})"
-    scripts = seen.scripts.most_common(2)
-    if len(scripts) == 2 and scripts[1][1] > 0.2 * total:
-        shares = " and ".join(f"{count / total:.0%} {name.title()}" for name, count in scripts)
-        yield f"the words are in two scripts: {shares} (splits: names the files of each)"
-
-
-def other_scripts(scripts: Mapping[str, str]) -> Iterator[str]:
-    """Warn of each split whose script differs from the first split's; splits → their scripts."""
-    first = next(iter(scripts), "")
-    for name, script in scripts.items():
-        if script and script != scripts[first]:
-            written = f"{name} is written in {script.title()}, {first} in {scripts[first].title()}"
-            yield f"{written} (splits: names the files of each)"
 
 
 def report(seen: Inspector, title: str, warned: Iterable[str] = ()) -> str:

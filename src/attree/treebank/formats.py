@@ -180,9 +180,8 @@ def _common_format(files: Sequence[str | Path]) -> str:
     for file in files:
         check_regular(file, what="treebank file")
         if Path(file).suffix.lower() == ".ad":
-            problem = "Floresta's .ad is not read"
             fix = "give the same trees in brackets, Bosque_CF_8.0.PennTreebank.ptb of Linguateca"
-            raise AttreeError("format-not-read", problem, file=file, fix=fix)
+            raise AttreeError("format-not-read", "Floresta's .ad is not read", file=file, fix=fix)
     if None in formats or not formats:
         problem = "the format is not known from the files' extensions"
         fix = (

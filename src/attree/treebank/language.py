@@ -237,9 +237,8 @@ def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
     """Merge a language's settings: defaults, layout, language.yaml, overrides."""
     where = f"treebanks.languages.{name}"
     if not is_name(name):
-        problem = f"{name!r} cannot name a language"
         fix = "use letters, digits, _ and -, nothing twenty times in a row"
-        raise AttreeError("bad-name", problem, file=folder, fix=fix)
+        raise AttreeError("bad-name", f"{name!r} cannot name a language", file=folder, fix=fix)
     overridden = check_settings(overrides, where)
     if "folder" in overridden:
         folder = _path(overridden["folder"], f"{where}.folder")

@@ -110,10 +110,7 @@ def refuse_overlap(
     """
     shared = int(np.isin(fingerprints(evaluated), trained).sum())
     if shared and not allow:
-        raise AttreeError(
-            "overlap",
-            f"{shared} of the sentences to be evaluated are among the training trees, which would "
-            "flatter the score",
-            fix="choose other trees, or pass --allow-overlap",
-        )
+        problem = f"{shared} of the sentences to be evaluated are among the training trees, which "
+        problem += "would flatter the score"
+        raise AttreeError("overlap", problem, fix="choose other trees, or pass --allow-overlap")
     return shared

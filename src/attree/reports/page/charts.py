@@ -1,4 +1,4 @@
-"""Figures of ``figures/draw.py`` as SVG inside the page: without scripts, in the page's colours.
+"""Figures of ``figures.py`` as SVG inside the page: without scripts, in the page's colours.
 
 Figures are drawn in placeholder colours, which are replaced by variables of the page's style, so
 that a chart suits light and dark pages and paper. Text stays text, and every bar or cell shows its
@@ -27,7 +27,7 @@ from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.base.tables import number
 from attree.base.text import safe
 from attree.evaluation.labels import Confusion
-from attree.reports.figures import draw
+from attree.reports import figures
 from attree.reports.page.scores import CEILING, name_of
 from attree.reports.tables.summaries import ScoreRow
 
@@ -117,7 +117,7 @@ def _bar(axes: Any, row: int, parser: ScoreRow, f1: float) -> None:
     axes.plot([low, high], [row, row], color=_INK, linewidth=1.4, marker="|", markersize=6)
     axes.text(high + 2, row, number(f1), va="center", fontsize=10)
     interval = f", 95 % interval {number(low)} to {number(high)}"
-    draw.tell(bar, f"{parser.heading}: {number(f1)}{interval * ((low, high) != (f1, f1))}")
+    figures.tell(bar, f"{parser.heading}: {number(f1)}{interval * ((low, high) != (f1, f1))}")
 
 
 def _baselines(axes: Any, position: int, scored: Sequence[tuple[ScoreRow, float]]) -> None:
@@ -129,7 +129,7 @@ def _baselines(axes: Any, position: int, scored: Sequence[tuple[ScoreRow, float]
         height = position + 0.2 + (0 if is_ceiling else 0.27 * (level % 3 - 1))
         how: Any = {"color": _INK, "markersize": 11 if is_ceiling else 5.5, "clip_on": False}
         (mark,) = axes.plot(f1, height, MARKS[row.parser][0], **how)
-        draw.tell(mark, f"{row.heading}: {number(f1)}")
+        figures.tell(mark, f"{row.heading}: {number(f1)}")
     for is_ceiling, style in ((False, "--"), (True, ":")):
         if f1s[is_ceiling]:
             highest = max(f1s[is_ceiling])
@@ -137,10 +137,9 @@ def _baselines(axes: Any, position: int, scored: Sequence[tuple[ScoreRow, float]
 
 
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
-    """Draw F1 over the columns of a table; arguments as for :func:`figures.draw.lines`."""
+    """Draw F1 over the columns of a table; arguments as for :func:`figures.lines`."""
     points = (f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows)
-    drawn = partial(_draw_fitted, draw.lines, rows, "", axis, from_0=axis == "length")
-    return as_svg(drawn, title, *points)
+    return as_svg(partial(_fitted_lines, rows, axis), title, *points)
 
 
 def heads(path: Path, results: Path) -> str:
@@ -148,12 +147,12 @@ def heads(path: Path, results: Path) -> str:
     table, _ = read_table(path, schema=HEADS_SCHEMA)
     encoder, parser, name, split = path.relative_to(results / "heads").with_suffix("").parts
     title = f"{parser} with {encoder}, ranked on {name} {split}"
-    return as_svg(partial(draw.heads, table, title), title)
+    return as_svg(partial(figures.heads, table, title), title)
 
 
 def labels(confusion: Confusion, title: str) -> str:
     """Draw a confusion of labels."""
-    return as_svg(partial(draw.labels, confusion.headings, confusion.counts, title), title)
+    return as_svg(partial(figures.labels, confusion.headings, confusion.counts, title), title)
 
 
 def maps(path: Path) -> list[str]:
@@ -169,25 +168,17 @@ def maps(path: Path) -> list[str]:
         down, across, values = zip(*cells, strict=True)
         matrix = np.full((max(down) + 1, max(across) + 1), np.nan)
         matrix[down, across] = values
-        pictures.append(as_svg(partial(draw.maps, {title: matrix}, sides), title))
+        pictures.append(as_svg(partial(figures.maps, {title: matrix}, sides), title))
     return pictures
 
 
-def _draw_fitted(drawn: Callable[..., Figure], *arguments: Any, from_0: bool = False) -> Figure:
-    """Draw a figure in the sizes of the page: a single chart is smaller, letters are as large.
-
-    Args:
-        drawn: function that draws the figure.
-        arguments: its arguments.
-        from_0: whether the axis of F1 begins at 0.
-    """
-    figure = drawn(*arguments)
+def _fitted_lines(rows: Sequence[Mapping[str, Any]], axis: str) -> Figure:
+    """Draw lines in the sizes of the page: a single chart is smaller, letters are as large."""
+    figure = figures.lines(rows, "", axis)
     if len(figure.axes) == 1:
         figure.set_size_inches(5.6, 3.3)
     for axes in figure.axes:
         axes.tick_params(labelsize=10)
-        if from_0:
-            axes.set_ylim(bottom=0)
         legend = axes.get_legend()
         for text in legend.get_texts() if legend is not None else ():
             text.set_fontsize(10)
@@ -201,15 +192,15 @@ def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
         drawn: function that draws the figure, called with placeholder colours.
         title: title for screen readers.
         points: further text for screen readers; by default the figure's tips
-            (:func:`attree.reports.figures.draw.tell`).
+            (:func:`attree.reports.figures.tell`).
     """
     text = io.StringIO()
     with matplotlib.rc_context(_STYLE):
         figure = drawn()
         pyplot.close(figure)
-        draw.make_safe(figure)
+        figures.make_safe(figure)
         tips: list[list[str]] = []
-        for part in draw.told(figure):
+        for part in figures.told(figure):
             part.set_gid(f"told{len(tips)}")
             tips.append(part.get_label().split("\n"))
         figure.savefig(

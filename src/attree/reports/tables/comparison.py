@@ -139,9 +139,8 @@ def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
         table, _, row = reference.partition("/")
         name, _, column = row.partition("@")
         if not (system and table and name and path):
-            problem = f"{text} does not name a published row"
             fix = "write SYSTEM=TABLE/ROW, and give --published"
-            raise AttreeError("bad-reference", problem, fix=fix)
+            raise AttreeError("bad-reference", f"{text} does not name a published row", fix=fix)
         languages = figures.setdefault(system, {})
         values = {
             (language, metric.partition("@")[0]): value

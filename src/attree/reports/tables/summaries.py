@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from attree.base.errors import AttreeError
-from attree.base.reading import described, read_described
+from attree.base.reading import described, read_described, read_text
 from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.labels import Confusion, confusion_of
 from attree.evaluation.metrics import Scored, read_scored
@@ -185,18 +185,14 @@ def read_published(path: Path | None, table: str) -> Published:
     """
     if path is None:
         return {}
-    if not path.is_file():
-        problem = "this file of published figures does not exist"
-        raise AttreeError("missing-file", problem, file=path)
-    with path.open(encoding="utf-8", newline="") as handle:
-        reader = csv.DictReader(handle)
-        wanted = {"table", "row", "language", "metric", "value"}
-        if missing := wanted - set(reader.fieldnames or ()):
-            problem = f"missing columns {', '.join(sorted(missing))}"
-            raise AttreeError("missing-columns", problem, file=path, line=1)
-        lines = [line for line in reader if line["table"] == table]
+    text = read_text(path, what="file of published figures")
+    reader = csv.DictReader(text.splitlines(keepends=True))
+    wanted = {"table", "row", "language", "metric", "value"}
+    if missing := wanted - set(reader.fieldnames or ()):
+        problem = f"missing columns {', '.join(sorted(missing))}"
+        raise AttreeError("missing-columns", problem, file=path, line=1)
     figures = {}
-    for line in lines:
+    for line in (line for line in reader if line["table"] == table):
         row, language, metric = (line[name].lower() for name in ("row", "language", "metric"))
         figures[row, language, metric] = float(line["value"])
     return figures

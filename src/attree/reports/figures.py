@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from attree.base.files import whole_file
+from attree.base.tables import ARTICLE, BASELINE, COMPUTED
 from attree.base.text import safe
-from attree.reports.figures import ARTICLE, BASELINE, COMPUTED
 
 # a word such as $\frac{$ is drawn as it is
 matplotlib.rcParams["text.parse_math"] = False
@@ -37,7 +37,6 @@ AXIS_TITLES = {
     "layer": "layer",
     "size": "size of the projection",
     "max_words": "longest sentence, in words",
-    "length": "words in the sentence (sentences)",
     "test": "test set",
     "step": "steps",
 }

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attree.apps.evaluate.systems import How, evaluate
+from attree.apps.systems import How, evaluate
 from attree.base.errors import AttreeError
 from attree.base.reading import opened
 from attree.base.tables import Table
@@ -129,14 +129,14 @@ def evaluate_simple(path: Path, names: Sequence[str], how: How) -> tuple[Table, 
 
     Args:
         path: of the table.
-        names: see :func:`attree.apps.evaluate.systems.evaluate`.
+        names: see :func:`attree.apps.systems.evaluate`.
         how: settings.
 
     Returns:
         the table to print, and a line for each sentence that is wrong.
 
     Raises:
-        AttreeError: see :func:`read` and :func:`attree.apps.evaluate.systems.evaluate`.
+        AttreeError: see :func:`read` and :func:`attree.apps.systems.evaluate`.
     """
     sentences = {item.line: item for item in read(path)}
     gold = Gold.of_table(

@@ -15,13 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from attree.association.columns import HeadSelection
 from attree.association.compute import StageSettings
 from attree.association.ranking import rank
-from attree.association.selection import HeadSelection
 from attree.base.errors import AttreeError
-from attree.base.progress import progress
 from attree.base.registry import check_name
-from attree.base.terminal import say
+from attree.base.terminal import progress, say
 from attree.decoding import UNSUPERVISED
 from attree.encoder.source import ResolvedEncoder, find_encoder
 from attree.evaluation.side_by_side import Evaluation, Gold, System
@@ -104,9 +103,8 @@ def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]
     count = whole.table.num_rows
     match = re.fullmatch("([0-9]{0,9}):([0-9]{0,9})", tested.strip())
     if match is None:
-        problem = f"--split {tested} is no slice of sentences"
         fix = "write 100: to test on all after the first 100, or 100:200"
-        raise AttreeError("bad-split", problem, fix=fix)
+        raise AttreeError("bad-split", f"--split {tested} is no slice of sentences", fix=fix)
     start, stop = int(match[1] or 0), min(int(match[2] or count), count)
     if not 0 < stop - start < count:
         left = "test on" if stop <= start else "train on"

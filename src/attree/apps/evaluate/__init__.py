@@ -1,1 +1,0 @@
-"""``attree evaluate``: from trees in files to F1."""
