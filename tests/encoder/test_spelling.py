@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.encoder.spelling import plain
+from attree.encoder.pieces import plain
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.evaluation.dependencies import phrases_and_subtrees
+from attree.evaluation.metrics import phrases_and_subtrees
 from attree.trees.trees import Trees
 
 Spans = list[tuple[int, int]]

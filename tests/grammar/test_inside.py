@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attree.grammar.inside import Rules
+from attree.grammar.model import Rules
 from tests.training import reference
 
 N, T = 3, 4

@@ -15,7 +15,7 @@ so the K best are chosen among all pairs of head and distance, as theirs are. A 
 ``heads: best:20``, ``rank_by: sentence_f1``. One head's distances give the head's own tree.
 
 A head's tree is found in one of three ways: *top-down* splits where neighbours are farthest apart;
-*pair* and *characteristic* maximise a sum of span scores by a chart (:mod:`attree.scoring.pairs`).
+*pair* and *characteristic* maximise a sum of span scores by a chart (:mod:`attree.scoring.spans`).
 The characteristic score of a span is minus the mean distance of its words' attention from the mean
 attention::
 

@@ -151,7 +151,7 @@ def speed_command(
         output: Where to write: the speeds (JSON).
     """
     from attree.base.errors import AttreeError
-    from attree.stages.speed import write_speeds
+    from attree.stages.from_parser import write_speeds
     from attree.treebank.as_table import as_table
 
     paths = dict(word.partition("=")[::2] for word in parser)

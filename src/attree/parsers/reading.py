@@ -1,7 +1,7 @@
 """Which languages a parser reads well: figures that ``attree publish`` puts into its folder.
 
 ``about.languages`` of ``parser.json`` has for the code of each language its headed precision and
-recall of subtrees in percent (see :mod:`attree.evaluation.dependencies`), and whether it was
+recall of subtrees in percent (see :mod:`attree.evaluation.metrics`), and whether it was
 trained on.
 """
 

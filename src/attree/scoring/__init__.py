@@ -21,10 +21,10 @@ SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
     "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",
     "inside": "attree.scoring.spans:INSIDE",
-    "pair": "attree.scoring.pairs:PAIR",
-    "spans": "attree.scoring.pairs:SPANS",
-    "adjacent": "attree.scoring.pairs:ADJACENT",
-    "adjacent_right": "attree.scoring.pairs:ADJACENT_RIGHT",
+    "pair": "attree.scoring.spans:PAIR",
+    "spans": "attree.scoring.spans:SPANS",
+    "adjacent": "attree.scoring.spans:ADJACENT",
+    "adjacent_right": "attree.scoring.spans:ADJACENT_RIGHT",
 }
 
 #: Transforms of the association before scoring: none, or ``log(a + 1e-6)``.

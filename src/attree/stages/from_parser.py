@@ -1,4 +1,4 @@
-"""Parse a treebank by a trained parser."""
+"""Parse a treebank by a trained parser; measure the speed of parsers, words to trees."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
+from attree.base.files import write_json
+from attree.base.provenance import provenance
 from attree.base.registry import check_name
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     PARTIAL,
     PARTLY_BRACKETED,
+    SENTENCES_SCHEMA,
     WORDS_SHOWN,
     read_table,
 )
 from attree.base.terminal import progress
+from attree.encoder.load import load_encoder
+from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.trees import OK, TOO_LONG
@@ -128,3 +133,45 @@ def _trained_on(trained: TrainedParser) -> str:
     if (treebanks := len(training.get("sources") or ())) > 1:
         named = f"{treebanks} treebanks"
     return f"{named} ({training.get('trees')} trees, seed {training.get('seed')})".strip()
+
+
+def write_speeds(
+    parsers: Mapping[str, str],
+    sentences: Path,
+    encoder: str | Path,
+    output: Path,
+    *,
+    first: int,
+    device: str | None,
+) -> dict[str, Any]:
+    """Time parsers of one encoder in turn on the same sentences, on one thread of a CPU.
+
+    Args:
+        parsers: name → a selection of ``attree heads`` or a folder of ``attree train``.
+        sentences: a SENTENCES table.
+        encoder: description of the encoder; it is loaded before timing, and again for each parser
+            with an adapted encoder.
+        output: the JSON file to write.
+        first: how many sentences of the table are parsed.
+        device: as for :func:`attree.encoder.load.load_encoder`.
+    """
+    table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
+    words = table["words"].slice(0, first).to_pylist()
+    chosen = Overrides(encoder=str(encoder))
+    sources = {name: find_parser(path, chosen) for name, path in parsers.items()}
+    loaded = load_encoder(encoder, device=device, threads=1)
+    speeds = {}
+    for name, source in sources.items():
+        alike = source.encoder.fingerprint == loaded.fingerprint
+        used = loaded if alike else load_encoder(source.encoder, device=device, threads=1)
+        speeds[name] = Parser(source.on(used)).sentences_a_second(words)
+    made = {
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
+        "encoder": loaded.slug,
+        "sentences": len(words),
+        "sentences_a_second": speeds,
+        "provenance": provenance(code=["attree.stages.from_parser"], settings={"first": first}),
+    }
+    write_json(output, made)
+    return made
