@@ -14,14 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.annotate.draft import (
-    CORRECTIONS,
-    Draft,
-    ShownPhrase,
-    labelled_spans,
-    proposed,
-    tree_of,
-)
+from attree.annotate.draft import CORRECTIONS, Draft, ShownPhrase, labelled_spans, proposed, tree_of
 from attree.annotate.folder import BEGIN, Folder, accepted, finished, now, order_of_labels
 from attree.annotate.proposals import Proposal, Proposer, Trained, propose
 from attree.annotate.text import (

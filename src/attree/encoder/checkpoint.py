@@ -42,11 +42,7 @@ Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Layers = Annotated[int, Meta(ge=1, le=1_000)]
 
 #: Keys of ``config.json`` that choose the function of attention.
-_IMPLEMENTATION = (
-    "attn_implementation",
-    "_attn_implementation",
-    "_attn_implementation_internal",
-)
+_IMPLEMENTATION = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal")
 #: Keys of ``config.json`` that change the output of ``forward``, or how it is computed.
 _NOT_THE_MODEL_S = {
     *_IMPLEMENTATION,

@@ -104,11 +104,7 @@ class Encoder:
 
     @torch.inference_mode()
     def run(
-        self,
-        sentences: Sequence[Pieces],
-        *,
-        heads: Sequence[Head] = (),
-        states: Sequence[int] = (),
+        self, sentences: Sequence[Pieces], *, heads: Sequence[Head] = (), states: Sequence[int] = ()
     ) -> EncoderOutput:
         """Run one batch, up to the highest layer asked for.
 

@@ -10,15 +10,7 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.reading import read_described
-from attree.base.tables import (
-    ARTICLE,
-    BASELINE,
-    CEILING,
-    COMPUTED,
-    Table,
-    number,
-    scores_table,
-)
+from attree.base.tables import ARTICLE, BASELINE, CEILING, COMPUTED, Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import Records
 from attree.plan.rows import SHOWN
@@ -237,11 +229,7 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
 def _scored_cell(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
     """Return the cell of a score summary: a parser of a table over languages, or a baseline."""
     panel, test = row.language if panels else "", "/".join(row.test)
-    details: dict[str, Any] = {
-        "highest": dict(row.max),
-        "deviation": dict(row.std),
-        "panel": panel,
-    }
+    details: dict[str, Any] = {"highest": dict(row.max), "deviation": dict(row.std), "panel": panel}
     if row.parser in BASELINES:
         source = CEILING if row.parser == "upper_bound" else BASELINE
         cell = Cell(row.heading, column, source, {"test": test}, **details)

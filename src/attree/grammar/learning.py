@@ -208,12 +208,7 @@ def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
 
 
 def learn(
-    paths: Sequence[Path],
-    output: Path,
-    *,
-    seed: int,
-    recipe: GrammarRecipe,
-    restart: bool = False,
+    paths: Sequence[Path], output: Path, *, seed: int, recipe: GrammarRecipe, restart: bool = False
 ) -> None:
     """Learn a grammar from sentences of words, without trees, and write its folder.
 

@@ -91,11 +91,7 @@ def fill_in(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()
     below = "".join(f"{_shown(table)}\n\n" for table in tables)
     if below:
         card = re.sub(r"^\| F1 \| .*$", "| F1 | in the tables below |", card, flags=re.M)
-    filled = _LICENCE.format(
-        tables=below,
-        sources=_shown(sources),
-        licence=licence,
-    )
+    filled = _LICENCE.format(tables=below, sources=_shown(sources), licence=licence)
     return card.removesuffix(_OPEN_LICENCE).replace(_OPEN, f"license: {licence}") + filled
 
 

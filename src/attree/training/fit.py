@@ -277,10 +277,7 @@ def choose_threshold(
 
 
 def grid(
-    plan: TrainingPlan,
-    *,
-    layers: Sequence[tuple[int, ...]],
-    dropouts: Sequence[float] = (),
+    plan: TrainingPlan, *, layers: Sequence[tuple[int, ...]], dropouts: Sequence[float] = ()
 ) -> list[TrainingPlan]:
     """Vary a plan over layers and dropout rates."""
     rates = dropouts or [plan.recipe.dropout]

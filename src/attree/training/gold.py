@@ -92,11 +92,7 @@ class GoldTree:
 
 
 def gold_tree(
-    n_words: int,
-    spans: Iterable[tuple[int, int]],
-    *,
-    name: str,
-    labels: Sequence[str] = (),
+    n_words: int, spans: Iterable[tuple[int, int]], *, name: str, labels: Sequence[str] = ()
 ) -> GoldTree:
     """Build a :class:`GoldTree` from a sentence's spans, in any order, with unary chains.
 

@@ -42,11 +42,7 @@ _MOST = 2000
 
 
 def fit_in_rounds(
-    encoder: Encoder,
-    trees: GoldTrees,
-    plan: TrainingPlan,
-    raw: Sequence[Sequence[str]],
-    **how: Any,
+    encoder: Encoder, trees: GoldTrees, plan: TrainingPlan, raw: Sequence[Sequence[str]], **how: Any
 ) -> TrainedParser:
     """Train a parser as :func:`attree.training.fit.fit` does, then again for each round.
 

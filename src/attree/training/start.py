@@ -13,13 +13,7 @@ from attree.base.terminal import say
 from attree.ready import DEFAULT, folder_of_start
 from attree.training.parser import TrainedParser, load_parser
 from attree.training.parts import NameReader
-from attree.training.recipes import (
-    MANY_TREES,
-    RECIPES,
-    STARTS,
-    TrainingPlan,
-    with_least_threshold,
-)
+from attree.training.recipes import MANY_TREES, RECIPES, STARTS, TrainingPlan, with_least_threshold
 from attree.trees.sampling import fingerprints
 
 #: Adam's learning rate for training that starts from a parser, low since good weights are soon

@@ -65,9 +65,5 @@ def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Re
 
 
 FORMAT = Format(
-    graphs,
-    (),
-    certain=lambda text: "<alpino_ds" in text,
-    family="xml",
-    labels="alpino",
+    graphs, (), certain=lambda text: "<alpino_ds" in text, family="xml", labels="alpino"
 )

@@ -144,9 +144,4 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         yield f"#EOS {number}\n"
 
 
-FORMAT = Format(
-    graphs,
-    (".export", ".negra"),
-    certain=has_line(r"#BOS\s"),
-    write=write,
-)
+FORMAT = Format(graphs, (".export", ".negra"), certain=has_line(r"#BOS\s"), write=write)

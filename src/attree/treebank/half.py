@@ -176,11 +176,6 @@ def _spans(tree: Sentence) -> tuple[tuple[int, int, str], ...]:
 
 
 FORMAT = Format(
-    read,
-    (".half",),
-    punctuation="auto",
-    dummy_roots=(*DUMMY_ROOTS, ""),
-    write=write,
-    partial=True,
+    read, (".half",), punctuation="auto", dummy_roots=(*DUMMY_ROOTS, ""), write=write, partial=True
 )
 _LINE = SplitSettings(format="half", dummy_roots=FORMAT.dummy_roots, drop_labels=FORMAT.drop_labels)

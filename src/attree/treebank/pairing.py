@@ -122,11 +122,7 @@ def has_labels(trees: Iterable[Sentence], file: Path) -> bool:
 
 
 def as_parses(
-    gold: Sequence[Sentence],
-    pairs: Mapping[int, Sentence],
-    *,
-    labelled: bool,
-    tagged: bool = False,
+    gold: Sequence[Sentence], pairs: Mapping[int, Sentence], *, labelled: bool, tagged: bool = False
 ) -> Parses:
     """Return the tree of each gold sentence, numbered from 0; without spans where it has none.
 
