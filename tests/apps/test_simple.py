@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.apps.simple import HEADER, read
+from attree.apps.systems import HEADER, read
 from tests.apps.conftest import evaluate as run
 from tests.apps.conftest import write
 from tests.refusals import refused

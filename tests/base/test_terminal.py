@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.base import progress as module
+from attree.base import terminal
 from attree.base.terminal import in_json, progress
 
 
@@ -21,7 +21,7 @@ def test_a_log_has_plain_lines_with_rate_and_time_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = iter([100.0, 105.0, 110.0, 120.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(seconds))
     with progress("corpus", total=9_000, unit="lines", done=8_000) as advance:
         advance(50)
         advance(450)

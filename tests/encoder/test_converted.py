@@ -23,7 +23,7 @@ import torch
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer, normalizers
 
-from attree.encoder import forms
+from attree.encoder import converted as forms
 from attree.encoder.converted import converted, installed
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
@@ -125,7 +125,7 @@ _CONVERTER = "attree.encoder.q4.convert"
 #: The file → the checkpoint, in a process of its own.
 _CONVERT = """
 import json, sys
-from attree.encoder import forms
+from attree.encoder import converted as forms
 from attree.encoder.converted import converted, installed
 from attree.base.errors import AttreeError
 about, held = map(json.loads, sys.argv[1:])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.treebank import alpino, brackets, conllu, discbracket, export, tigerxml
+from attree.treebank import brackets, conllu, discbracket, export, tigerxml
 from attree.treebank.crossing import Graph, attach_to_neighbours, continuous, graph_of, spans
 from attree.treebank.formats import FORMATS, read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
@@ -100,7 +100,7 @@ def test_hostile_words(word: str) -> None:
 @given(sentences(words=st.text("abcäß·'", min_size=1)))
 def test_a_sentence_is_a_graph_and_nltk_reads_its_brackets(sentence: Sentence) -> None:
     graph = graph_of(sentence)
-    assert graph.problem() is None
+    assert graph.checked() is graph
     assert spans(graph) == (sentence.spans, False)
     (line,) = brackets.write(iter([graph]))
     assert nltk.Tree.fromstring(line).leaves() == list(sentence.words)
@@ -232,7 +232,7 @@ BAD_ALPINO = [
 
 
 def test_alpino() -> None:
-    (graph,) = alpino.graphs(ALPINO, "f", SplitSettings())
+    (graph,) = tigerxml.alpino_graphs(ALPINO, "f", SplitSettings())
     assert (graph.line, graph.name) == (2, "x.1")
     assert graph.words == ["Wat", "heeft", "de", "gezien", "man", "?"]
     assert graph.tags == ["vnw", "ww", "det", "ww", "n", "let"]
@@ -249,9 +249,9 @@ def test_alpino() -> None:
 def test_a_bad_sentence_of_alpino_costs_no_other(old: str, new: str, problem: str) -> None:
     one = ALPINO.partition("\n")[2]
     text = f"<treebank>{one.replace(old, new)}{one}</treebank>"
-    bad, fine = alpino.graphs(text, "f", SplitSettings())
+    bad, fine = tigerxml.alpino_graphs(text, "f", SplitSettings())
     assert bad.reason.startswith("sentence x.1: ") and problem in bad.reason
-    assert (bad.line, fine.line, fine.problem()) == (1, 9, None)
+    assert (bad.line, fine.line, fine.checked()) == (1, 9, fine)
 
 
 def test_xml_without_sentences_says_what_is_read(attree: Any, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ BAD_TIGER = [
 def test_a_bad_sentence_costs_no_other(module: Any, text: str, line: int, problem: str) -> None:
     bad, fine = module.graphs(text, "f", SplitSettings())
     assert (bad.line, problem in bad.reason) == (line, True), bad
-    assert fine.problem() is None
+    assert fine.checked() is fine
 
 
 def test_tiger_xml_cut_short() -> None:

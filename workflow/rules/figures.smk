@@ -15,7 +15,7 @@ rule heads_figure:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.cli.figures:heads"),
+        code=code_of("attree.cli.tables:heads"),
         title="{parser} with {encoder}, ranked on {language} {split}",
     shell:
         "attree figure heads --ranking {input:q} --output {output:q} --title {params.title:q}"
@@ -43,7 +43,7 @@ rule labels_figure:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.cli.figures:labels"),
+        code=code_of("attree.cli.tables:labels"),
         title="{parser} with {encoder} on {language} {split}",
     shell:
         "attree figure labels --scores {input:q} --output {output:q} --title {params.title:q}"

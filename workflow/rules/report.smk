@@ -16,7 +16,7 @@ rule page:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.cli.figures:report_command"),
+        code=code_of("attree.cli.tables:report_command"),
         looks=looks(),
         asked=digest(asdict(RUN)),
         experiments=made_experiments,

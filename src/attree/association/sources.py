@@ -38,7 +38,7 @@ SOURCES = {
     "heads-hellinger": "attree.association.sources:HELLINGER",
     "states": "attree.association.sources:STATES",
     "heads-characteristic": "attree.association.head_trees:SCORES_OF_SPANS",
-    "neighbours": "attree.association.neighbours:NEIGHBOURS",
+    "neighbours": "attree.association.head_trees:NEIGHBOURS",
     "trees-top-down": "attree.association.head_trees:TOP_DOWN",
     "trees-pair": "attree.association.head_trees:PAIR",
     "trees-characteristic": "attree.association.head_trees:CHARACTERISTIC",

@@ -83,8 +83,7 @@ def evaluate_command(
     named = {name for name, value in words.items() if value}
     names = tuple(parser or ())
     if named in _KEPT:
-        from attree.apps.simple import evaluate_simple, is_simple
-        from attree.apps.systems import How, evaluate
+        from attree.apps.systems import How, evaluate, evaluate_simple, is_simple
         from attree.evaluation.side_by_side import Gold
 
         how = How(settings, encoder, device, max_words, allow_overlap)

@@ -118,8 +118,8 @@ SECTIONS = {
         "baselines": "attree.cli.score:baselines_command",
         "experiment": "attree.cli.experiments:app",
         "table": "attree.cli.tables:app",
-        "figure": "attree.cli.figures:app",
-        "report": "attree.cli.figures:report_command",
+        "figure": "attree.cli.tables:figures",
+        "report": "attree.cli.tables:report_command",
     },
 }
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}

@@ -1,4 +1,4 @@
-"""``attree table``: gather summaries into tables, and show a table on the terminal."""
+"""``attree table``, ``figure``, ``report``: what people read about summaries and whole runs."""
 
 from __future__ import annotations
 
@@ -148,3 +148,69 @@ def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any])
 
     record = provenance(code=["attree.cli.tables"], settings={"prefix": prefix})
     render.save(prefix, records, tables, record)
+
+
+#: Number of labels with a row and a column of their own.
+_LABELS_SHOWN = 20
+
+figures = App(name="figure", help="Draw figures from tables.")
+
+
+@figures.command
+def heads(*, ranking: Path, output: options.PictureOutput, title: options.Title = "") -> None:
+    """The layer × head heat map: F1 of every head, the selected ones framed.
+
+    Args:
+        ranking: The table written by `attree heads`.
+    """
+    from attree.base.schemas import HEADS_SCHEMA, read_table
+
+    table, _ = read_table(ranking, schema=HEADS_SCHEMA)
+    from attree.reports import figures as drawing  # takes seconds
+
+    drawing.save(drawing.heads(table, title or str(ranking)), output)
+
+
+@figures.command
+def labels(*, scores: Path, output: options.PictureOutput, title: options.Title = "") -> None:
+    """Which label is taken for which: gold × predicted, in percent of each gold label.
+
+    Example:
+      attree figure labels --scores test.json --output labels.png
+
+    Args:
+        scores: The summary written by `attree score`.
+    """
+    from attree.base.reading import read_described
+    from attree.evaluation.labels import NOTHING, confusion_of
+
+    name, fix = "score summary", "run `attree score` again"
+    confusion = confusion_of(read_described(scores, dict[str, Any], what=name, fix=fix), scores)
+    from attree.reports import figures as drawing  # takes seconds
+
+    shown = confusion.most_frequent(_LABELS_SHOWN) if confusion else NOTHING
+    names = shown.headings if confusion else []
+    drawing.save(drawing.labels(names, shown.counts, title or str(scores)), output)
+
+
+def report_command(
+    results: Path,
+    /,
+    *,
+    output: options.Output,
+    trees_shown: Annotated[int, Parameter(validator=between(1))] = 60,
+    run: Path | None = None,
+) -> None:
+    """Write one page about a run: tables, F1 with intervals, heads, treebanks, trees.
+
+    The page needs no network. Example: attree report results --output results/report/index.html
+
+    Args:
+        results: Folder of results that the workflow filled.
+        output: Where to write: the page (.html).
+        trees_shown: Trees shown of each test set, half of them the worst.
+        run: Request of the run, written by the workflow.
+    """
+    from attree.reports.page.page import write_page
+
+    write_page(results, output, sentences=trees_shown, run=run)

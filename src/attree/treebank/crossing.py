@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from attree.treebank.sentence import (
     DUMMY_ROOTS,
+    BadSentenceError,
     Sentence,
     Span,
     SplitSettings,
@@ -64,7 +65,13 @@ class Graph:
                 item = self.parents[item]
         return words_below
 
-    def problem(self) -> str | None:
+    def checked(self) -> Graph:
+        """Return it; if it is no tree, raise a `BadSentenceError` that says why."""
+        if problem := self._problem():
+            raise BadSentenceError(problem)
+        return self
+
+    def _problem(self) -> str | None:
         """Say why this is no tree; None if it is one."""
         if not self.words:
             return "a tree without words"

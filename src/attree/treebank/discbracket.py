@@ -76,9 +76,7 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
         file=file,
         line=number,
     )
-    if problem := graph.problem():
-        raise _BadTreeError(problem)
-    return without_dummy_root(graph, ("VROOT",))
+    return without_dummy_root(graph.checked(), ("VROOT",))
 
 
 def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]:

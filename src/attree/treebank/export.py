@@ -94,9 +94,7 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
         line=first,
         name=lines[0].split()[1],
     )
-    if problem := graph.problem():
-        raise BadSentenceError(problem)
-    return graph
+    return graph.checked()
 
 
 def _rows(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:

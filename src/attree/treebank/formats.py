@@ -13,7 +13,7 @@ from attree.base.errors import AttreeError
 from attree.base.patterns import matching
 from attree.base.reading import check_regular, opened
 from attree.base.registry import check_name
-from attree.treebank import alpino, brackets, conllu, dialects, discbracket, export, half, tigerxml
+from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.crossing import Graph, continuous
 from attree.treebank.labels import relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings, read_text
@@ -36,7 +36,7 @@ FORMATS = {
     "export": export.FORMAT,
     "discbracket": discbracket.FORMAT,
     "tigerxml": tigerxml.FORMAT,
-    "alpino": alpino.FORMAT,
+    "alpino": tigerxml.ALPINO,
     "icepahc": dialects.ICEPAHC,
     "penn-history": dialects.PENN_HISTORY,
     "greynir": dialects.GREYNIR,

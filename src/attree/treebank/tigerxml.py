@@ -1,4 +1,8 @@
-"""Read and write TIGER-XML: words and nodes are elements, and edges name their ids.
+"""Read and write TIGER-XML, and read the XML of Alpino and Lassy (Dutch).
+
+In TIGER-XML words and nodes are elements, and edges name their ids. In Alpino's, nodes lie within
+nodes, their words by position. A node with the index of another one, and without words of its own,
+repeats that one, and is left out. A phrase may be discontinuous.
 
 Expat parses it, since it knows line numbers. A document that declares an entity is refused, so that
 no entity is expanded or fetched.
@@ -6,6 +10,7 @@ no entity is expanded or fetched.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from xml.parsers import expat
@@ -121,9 +126,7 @@ def _graph(elements: list[Element], file: str, line: int, name: str) -> Graph:
         line=line,
         name=name,
     )
-    if problem := graph.problem():
-        raise BadSentenceError(problem)
-    return without_dummy_root(graph, ("VROOT",))
+    return without_dummy_root(graph.checked(), ("VROOT",))
 
 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
@@ -207,4 +210,58 @@ FORMAT = Format(
     family="xml",
     certain=lambda text: re.match(r"\ufeff?\s*<(\?xml|corpus)\b", text) is not None,
     write=write,
+)
+
+
+_NO_FUNCTION = {"--": "", "top": ""}
+
+
+def _alpino_graph(elements: list[Element], file: str, line: int, name: str) -> Graph:
+    """Make a graph of the nodes in one ``<alpino_ds>``, each after the one above it.
+
+    Raises:
+        BadSentenceError: a word is empty, has no position or that of another, or they are no tree.
+    """
+    chosen = [index for index, (tag, _, _) in enumerate(elements) if tag == "node"]
+    place = {index: number for number, index in enumerate(chosen)}
+    nodes = [elements[index][1] for index in chosen]
+    above = [place.get(elements[index][2], -1) for index in chosen]
+    words = [number for number, node in enumerate(nodes) if "word" in node]
+    for number in words:
+        if not nodes[number]["word"]:
+            raise BadSentenceError("a node has no word")
+        if not nodes[number].get("begin", "").isdecimal():
+            raise BadSentenceError(f"the word {nodes[number]['word']!r} has no number as begin")
+    words.sort(key=lambda number: int(nodes[number]["begin"]))
+    for one, other in itertools.pairwise(words):
+        if nodes[one]["begin"] == nodes[other]["begin"]:
+            pair = f"{nodes[one]['word']!r} and {nodes[other]['word']!r}"
+            raise BadSentenceError(f"the words {pair} stand in one place")
+    filled = set(words)
+    for number in reversed(range(len(nodes))):
+        if number in filled and above[number] >= 0:
+            filled.add(above[number])
+    phrases = [number for number in sorted(filled) if "word" not in nodes[number]]
+    order = [*words, *phrases]
+    numbers = {number: place for place, number in enumerate(order)} | {-1: -1}
+    graph = Graph(
+        words=[nodes[number]["word"] for number in words],
+        tags=[nodes[number].get("pt") or nodes[number].get("pos", "") for number in words],
+        labels=[nodes[number].get("cat", "") for number in phrases],
+        parents=[numbers[above[number]] for number in order],
+        functions=[_NO_FUNCTION.get(rel := nodes[number].get("rel", ""), rel) for number in order],
+        file=file,
+        line=line,
+        name=name,
+    )
+    return graph.checked()
+
+
+def alpino_graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
+    """Yield every ``<alpino_ds>`` in order, each as a `Graph` or as `Rejected`."""
+    return read_xml(text, file, settings, "alpino_ds", _alpino_graph)
+
+
+ALPINO = Format(
+    alpino_graphs, (), certain=lambda text: "<alpino_ds" in text, family="xml", labels="alpino"
 )
