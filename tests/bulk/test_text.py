@@ -11,7 +11,7 @@ import pytest
 
 from attree.base.options import TextOptions
 from attree.bulk.output import read_trees
-from attree.bulk.stream import how_split
+from attree.bulk.run import how_split
 from attree.cli.main import app
 from attree.parsers.find import TrainedFolder
 from tests.command_line import CliRunner, Result

@@ -26,7 +26,7 @@ from attree.annotate.text import (
 )
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.base.options import TextOptions
-from attree.bulk.stream import first_lines, how_split
+from attree.bulk.run import first_lines, how_split
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Chart, Parser
 from attree.raw_text.inputs import find_inputs

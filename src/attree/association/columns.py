@@ -14,16 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from attree.association.sources import HEADS, SOURCES
+from attree.association.sources import HEADS, SOURCES, within
 from attree.base.errors import AttreeError
 from attree.base.reading import described, read_described
 from attree.base.registry import check_name
-
-if TYPE_CHECKING:
-    from attree.encoder.source import Head
-from typing import TYPE_CHECKING
-
-from attree.association.sources import within
 from attree.evaluation import HEADINGS
 
 if TYPE_CHECKING:

@@ -178,8 +178,8 @@ class Pipeline:
         for row, status in zip(rows.asked, rows.prepared.status.tolist(), strict=True):
             if status == TOO_LONG and self._settings.too_long == "error":
                 problem = f"a sentence of {len(rows.words[row]):,} words is too long"
-                where = {"file": rows.file[row], "line": rows.line[row]}
-                raise AttreeError("too-long", problem, **where, fix="choose another --too-long")
+                file, line, fix = rows.file[row], rows.line[row], "choose another --too-long"
+                raise AttreeError("too-long", problem, file=file, line=line, fix=fix)
 
     def _settle(self, rows: _Rows) -> list[int]:
         """Set the status of each row; return the positions of prepared rows that have trees.

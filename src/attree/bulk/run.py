@@ -1,20 +1,27 @@
-"""Run ``attree parse``: take the folder, cut the input, start the workers, write the summary."""
+"""Run ``attree parse``: take the folder, cut the input, start the workers, write the summary.
+
+Standard input is parsed to brackets on standard output (:func:`stream`).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import resource
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
+from attree.base.options import TextOptions
 from attree.base.process import end
 from attree.base.provenance import code_hash
 from attree.base.terminal import Progress, say
+from attree.base.text import safe
 from attree.bulk.driver import Driver, Outcome, Stop, Workers, gpus
 from attree.bulk.folder import (
     FAILED_SHARDS,
@@ -26,11 +33,15 @@ from attree.bulk.folder import (
     whole_shards,
 )
 from attree.bulk.manifest import Manifest, Shard, check_same, cut, input_changed
-from attree.bulk.options import Place, RunSettings
+from attree.bulk.options import PARQUET, Place, RowSettings, RunSettings
 from attree.bulk.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.bulk.pipeline import IN_FLIGHT, Done, Work, WorkerSetup
+from attree.parsers.find import ParserSource
+from attree.parsers.parser import Parser
+from attree.parsers.reading import doubt
 from attree.raw_text.inputs import InputFile, find_inputs
-from attree.raw_text.lines import refuse_treebanks
+from attree.raw_text.lines import read_lines, refuse_treebanks
+from attree.raw_text.words import WHITESPACE, Line, Splitting, Tokeniser, settle, tokeniser
 
 
 class InProcess:
@@ -259,3 +270,66 @@ def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float)
             "peak_memory_mb": round(_peak_memory() / 1024, 1),
         },
     }
+
+
+_LINES_AT_A_TIME = 64
+
+
+def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Line]) -> Splitting:
+    """Choose how text is split into words for a parser, and say so on the terminal.
+
+    Args:
+        source: the parser, or None.
+        text: the options of the command.
+        texts: as for :func:`attree.raw_text.words.settle`.
+    """
+    remembered, punctuation = (source.language, source.punctuation) if source else ("", "")
+    asked = (text.language, text.tokenizer, text.split_lines)
+    how = settle(*asked, remembered=remembered, texts=texts)
+    if how.note:
+        say(f"attree: {how.note}")
+    if source and how.name != WHITESPACE and (line := doubt(source.languages, how.name)):
+        say(f"attree: {line}")
+    if punctuation not in ("", "keep"):
+        say(
+            f"attree: this parser was trained on trees without punctuation ({punctuation}): its "
+            "trees of text with punctuation are worse"
+        )
+    return how
+
+
+def first_lines(inputs: Iterable[Path], column: str) -> Iterator[Line]:
+    """Yield the lines of files and folders, as text or words, reading only as far as needed."""
+    for _, _, lines in read_lines(find_inputs(inputs)[0], column):
+        yield from (line.text for line in lines)
+
+
+def stream(
+    source: ParserSource,
+    output: Path | None,
+    rows: RowSettings,
+    text: TextOptions,
+    device: str | None,
+    threads: int | None,
+) -> None:
+    """Parse standard input and write each tree in brackets as soon as it is made.
+
+    A line without words gives an empty line. If no option names the language, it is told from the
+    first lines.
+    """
+    if output is not None or PARQUET in rows.output.formats:
+        problem = "standard input is parsed to standard output, in brackets"
+        fix = "leave --output out and use --to brackets, or parse a file"
+        raise AttreeError("stdin-to-folder", problem, fix=fix)
+    parser = Parser.of(source, device=device, threads=threads, max_words=rows.max_words)
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    split: Tokeniser | None = None
+    while lines := [line.rstrip("\n") for line in islice(sys.stdin, _LINES_AT_A_TIME)]:
+        if split is None:
+            how = how_split(source, text, lines)
+            split = tokeniser(how.name, split=how.sentences)
+        split_lines = split(list(lines))
+        words = [words for line in split_lines for words in ([[]] if line is None else line)]
+        for tree in parser.parse(words):
+            print(safe(tree.brackets()) if tree.words else "")
+        sys.stdout.flush()

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions, between
-from attree.base.terminal import say
+from attree.base.terminal import progress, say, silent
 from attree.base.text import safe
 from attree.ready import default_parser
 
@@ -69,7 +69,6 @@ def annotate_command(
     from attree.annotate.server import guarded, listen, serve
     from attree.annotate.session import AnnotationRequest, begin
     from attree.annotate.text import are_treebanks
-    from attree.base.terminal import say
     from attree.parsers.find import Overrides, find_parser
 
     if output is None:
@@ -150,8 +149,7 @@ def choose_command(
     from attree.annotate.choosing import RANDOM, WAYS, Window, measure, read_pool
     from attree.base.files import check_apart, check_new, write_text
     from attree.base.registry import choose
-    from attree.base.terminal import progress, silent
-    from attree.bulk.stream import first_lines, how_split
+    from attree.bulk.run import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
     from attree.parsers.parser import Parser
     from attree.raw_text.inputs import KINDS

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from attree.base import options
+from attree.base import tables as render
 
 app = App(
     name="experiment",
@@ -86,7 +87,6 @@ def table(
     published: options.Published | None = None,
 ) -> None:
     """Gather rows into a table: mean, standard deviation and maximum over the draws."""
-    from attree.base import tables as render
     from attree.base.provenance import provenance
     from attree.experiments.tables import cells, tables
 

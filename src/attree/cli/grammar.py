@@ -61,8 +61,7 @@ def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesO
 
     from attree.base.schemas import SENTENCES_SCHEMA, read_table
     from attree.base.terminal import progress
-    from attree.grammar.folder import read_grammar
-    from attree.grammar.parser import GrammarModel
+    from attree.grammar.folder import GrammarModel, read_grammar
     from attree.parsers.parser import Parser
     from attree.treebank.as_table import as_table
     from attree.trees import OK

@@ -24,7 +24,7 @@ import attree
 from attree.base import process
 from attree.base.errors import DEBUG, AttreeError, errno_of
 from attree.base.options import EXCLUDES, NEEDS, separated
-from attree.base.registry import definition
+from attree.base.registry import definition, nearest
 from attree.base.text import safe
 
 #: Columns of help.
@@ -101,14 +101,14 @@ SECTIONS = {
         "evaluate": "attree.cli.evaluate:evaluate_command",
         "evalb": "attree.cli.score:evalb_command",
         "measures": "attree.cli.evaluate:measures_command",
-        "search": "attree.cli.search:search_command",
+        "search": "attree.cli.evaluate:search_command",
         "treebank": "attree.cli.treebank:app",
         "corpus": "attree.cli.parse:app",
     },
     "Stages, which the workflow calls": {
         "encoder": "attree.cli.encoder:app",
-        "attention": "attree.cli.attention:attention_command",
-        "heads": "attree.cli.attention:heads_command",
+        "attention": "attree.cli.encoder:attention_command",
+        "heads": "attree.cli.encoder:heads_command",
         "decode": "attree.cli.decode:decode_command",
         "apply": "attree.cli.decode:apply_command",
         "import": "attree.cli.decode:import_command",
@@ -290,8 +290,6 @@ def _misused(error: CycloptsError) -> str:
         case exceptions.RepeatArgumentError():
             return f"{error.token.keyword} is given twice; it takes one value"
         case exceptions.UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
-            from attree.base.registry import nearest
-
             return f"there is no command {word}; {nearest(word, commands_of(group))}"
         case exceptions.UnknownOptionError(token=Token(keyword=str(word))) if (
             word in _after_dashes()

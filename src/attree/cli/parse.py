@@ -12,10 +12,10 @@ from cyclopts import App, Parameter
 from attree.base import options
 from attree.base.options import TextOptions
 from attree.base.registry import check_name
-from attree.base.terminal import in_json, say, unread
+from attree.base.terminal import in_json, progress, say, unread
 from attree.base.text import safe
 from attree.bulk.options import Place, RowSettings, RunSettings
-from attree.parsers.find import Overrides
+from attree.parsers.find import Overrides, find_parser
 from attree.ready import default_parser
 
 #: Standard input, as an input's name.
@@ -67,13 +67,10 @@ def parse_command(
         output: Where to write: a folder for the trees; an interrupted run continues there.
     """
     from attree.base.errors import AttreeError
-    from attree.base.terminal import progress
     from attree.bulk.driver import Stop
     from attree.bulk.pipeline import WorkerSetup
-    from attree.bulk.run import BulkRequest, parse_corpus
-    from attree.bulk.stream import first_lines, how_split, stream
+    from attree.bulk.run import BulkRequest, first_lines, how_split, parse_corpus, stream
     from attree.encoder.device import settle_dtype
-    from attree.parsers.find import find_parser
     from attree.trees.parses import POLICIES
 
     check_name(rows.too_long, POLICIES, f"unknown policy {rows.too_long!r}")

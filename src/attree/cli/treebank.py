@@ -16,7 +16,7 @@ from attree.base.languages import code_in, code_of
 from attree.base.options import Asked, ReadingOptions
 from attree.base.patterns import find
 from attree.base.settings import form_of, meanings
-from attree.base.terminal import safe_lines, say
+from attree.base.terminal import progress, safe_lines, say
 from attree.treebank.formats import (
     by_format,
     in_folder,
@@ -304,8 +304,6 @@ def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
 
 def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
     """Yield the sentences of the job's files; show progress if the files are large."""
-    from attree.base.terminal import progress
-
     if sum(file.stat().st_size for file in job.files) < _LONG:
         yield from read_files(job.files, job.settings)
         return

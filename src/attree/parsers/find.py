@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 #: :class:`Overrides`.
 KINDS = {
     "parser.json": "attree.parsers.find:find_trained",
-    "grammar.json": "attree.grammar.parser:find_grammar",
+    "grammar.json": "attree.grammar.folder:find_grammar",
     ".json": "attree.parsers.find:find_selected",
 }
 

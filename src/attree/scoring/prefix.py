@@ -9,13 +9,6 @@ from numpy.typing import NDArray
 
 from attree.base.compiled import kernel
 
-# From float16 to float32: sign-extend the bits, shift them, and clear the copies of the sign bit.
-# Read as float32 and multiplied by the scale, they are the value of the float16.
-_SHIFT, _NO_COPIES = np.int32(13), np.int32(~0x70000000)
-_HALF_SCALE = np.float32(2.0**112)
-#: Adding 1 to the exponent carries into the cleared bits if the float16 is NaN or infinite.
-_ONE_MORE, _CARRY = np.int32(1 << 23), np.int32(1 << 28)
-
 
 def table_cells(n_words: NDArray[np.int64]) -> int:
     """Return the number of cells of one table of these sentences."""
@@ -39,8 +32,8 @@ def prefix_sums(
         sentence with NaN or infinity, or -1.
     """
     prefix = np.empty(table_cells(n_words)) if out is None else out
-    if values.dtype == np.float16:
-        return prefix, _half_sums(values.view(np.int16), n_words, prefix)
+    if values.dtype == np.float16:  # a type that Numba lacks
+        values = values.astype(np.float32)
     return prefix, _sums(values, n_words, prefix)
 
 
@@ -67,36 +60,6 @@ def _sums(values: NDArray[Any], n_words: NDArray[np.int64], prefix: NDArray[np.f
         square = prefix[table : table + side * side].reshape(side, side)
         _fill(values[start : start + n * n].reshape(n, n), square)
         if bad < 0 and not np.isfinite(square[n, n]):
-            bad = s
-        start += n * n
-        table += side * side
-    return bad
-
-
-@kernel
-def _half_sums(
-    halves: NDArray[np.int16], n_words: NDArray[np.int64], prefix: NDArray[np.float64]
-) -> int:
-    """Do as `_sums` for the bits of float16, a type that Numba lacks."""
-    longest = n_words.max()
-    bits = np.empty(longest * longest, np.int32)
-    singles = bits.view(np.float32)
-    start = table = 0
-    bad = -1
-    for s in range(n_words.size):
-        n = n_words[s]
-        side = n + 1
-        carried = np.int32(0)
-        half = halves[start : start + n * n]
-        for x in range(n * n):
-            single = (np.int32(half[x]) << _SHIFT) & _NO_COPIES
-            carried |= single + _ONE_MORE
-            bits[x] = single
-        for x in range(n * n):
-            singles[x] *= _HALF_SCALE
-        square = prefix[table : table + side * side].reshape(side, side)
-        _fill(singles[: n * n].reshape(n, n), square)
-        if bad < 0 and carried & _CARRY:
             bad = s
         start += n * n
         table += side * side
