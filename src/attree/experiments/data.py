@@ -127,9 +127,8 @@ def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, 
 
 def sentences_a_second(parser: Parser, test: SentenceSet, max_words: int | None) -> float:
     """Time the parsing of a set; see :meth:`attree.parsers.parser.Parser.sentences_a_second`."""
-    return parser.sentences_a_second(
-        [words for words in test.words if len(words) <= (max_words or len(words))]
-    )
+    short = [words for words in test.words if len(words) <= (max_words or len(words))]
+    return parser.sentences_a_second(short)
 
 
 def key(row: ExperimentRow, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: int) -> str:
@@ -175,25 +174,12 @@ def content(trees: str, manifest: Path | None) -> str:
     return digest([trees, settings])
 
 
-class Records:
-    """The records of rows in a folder.
+def read_record(records: Path, name: str) -> dict[str, Any] | None:
+    """Return a record of the folder of all records, or None if the row has not run."""
+    path = records / f"{name}.json"
+    return read_json(path, what="record of a row") if path.is_file() else None
 
-    Args:
-        folder: the folder of all experiments.
-    """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def path(self, name: str) -> Path:
-        """Return the path of a record."""
-        return self.folder / f"{name}.json"
-
-    def get(self, name: str) -> dict[str, Any] | None:
-        """Return a record, or None if the row has not run."""
-        path = self.path(name)
-        return read_json(path, what="record of a row") if path.is_file() else None
-
-    def put(self, name: str, record: Mapping[str, Any]) -> None:
-        """Write a record, whole or not at all."""
-        write_json(self.path(name), record)
+def write_record(records: Path, name: str, record: Mapping[str, Any]) -> None:
+    """Write a record, whole or not at all."""
+    write_json(records / f"{name}.json", record)

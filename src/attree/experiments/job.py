@@ -12,7 +12,7 @@ from attree.base.files import write_json
 from attree.base.provenance import digest, provenance
 from attree.base.terminal import progress
 from attree.encoder.source import find_encoder, has_new_head
-from attree.experiments.data import Records, SentenceSet, content, drawn, key
+from attree.experiments.data import SentenceSet, content, drawn, key, read_record, write_record
 from attree.plan.rows import CODE, ExperimentRow
 
 
@@ -37,7 +37,7 @@ def run_job(
         output: where to write the list of this job's rows and records, last of all.
         device: ``cpu`` or ``cuda``.
     """
-    resolved, store = find_encoder(encoder), Records(records)
+    resolved = find_encoder(encoder)
     if resolved.dtype == "auto":
         from attree.encoder.device import settle_dtype
 
@@ -55,12 +55,12 @@ def run_job(
 
         return load_encoder(encoder, device=device)
 
-    runner = _runner(rows, tables, manifests, store, load, output)
+    runner = _runner(rows, tables, manifests, records, load, output)
     head = has_new_head(Path(resolved.folder))
     with progress("experiments", total=len(rows), unit="rows") as advance:
         for row, name in zip(rows, names, strict=True):
-            if store.get(name) is None:
-                store.put(name, _record(row, runner(row), tables, head))
+            if read_record(records, name) is None:
+                write_record(records, name, _record(row, runner(row), tables, head))
             advance(1)
     fields = [asdict(row) for row in rows]
     pairs = [{"row": digest(row), "record": name} for row, name in zip(fields, names, strict=True)]
@@ -73,7 +73,7 @@ def _runner(
     rows: Sequence[ExperimentRow],
     sets: Mapping[str, SentenceSet],
     manifests: Mapping[str, Path],
-    records: Records,
+    records: Path,
     load: Callable[[], Any],
     output: Path,
 ) -> Callable[[ExperimentRow], dict[str, Any]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.provenance import provenance
 from attree.base.tables import save
-from attree.experiments.data import Records, SentenceSet
+from attree.experiments.data import SentenceSet
 from attree.experiments.tables import placed_records, read_results
 from attree.plan.rows import ExperimentRow
 from attree.reports import figures
@@ -112,7 +112,7 @@ def write_sentence(
     random = divmod(flat, encoder.n_heads)
     units = {f"random head {heads_key([random])}": (HEADS, [random])}
     averager = Averager(tables, manifests, lambda: encoder)
-    trainer = Trainer(encoder, tables, Records(records), Path(prefix).parent)
+    trainer = Trainer(encoder, tables, records, Path(prefix).parent)
     trained: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":

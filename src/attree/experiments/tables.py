@@ -12,7 +12,7 @@ from attree.base.errors import AttreeError
 from attree.base.reading import read_described
 from attree.base.tables import ARTICLE, BASELINE, CEILING, COMPUTED, Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
-from attree.experiments.data import Records
+from attree.experiments.data import read_record
 from attree.plan.rows import SHOWN
 from attree.reports.tables.summaries import BASELINES, ScoreRow, read_published, score_rows
 
@@ -178,9 +178,8 @@ def placed_records(
     Raises:
         AttreeError: a row has no record.
     """
-    store = Records(records)
     for row, label, column, panel in layout["places"]:
-        record = store.get(names[row]) if row in names else None
+        record = read_record(records, names[row]) if row in names else None
         if record is None:
             problem = f"the row {label!r}, column {column}, has no record"
             raise AttreeError("missing-record", problem, file=records, fix="run the workflow again")

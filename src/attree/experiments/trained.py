@@ -12,15 +12,16 @@ from attree.base.errors import AttreeError
 from attree.base.provenance import digest
 from attree.encoder.load import Encoder
 from attree.experiments.data import (
-    Records,
     SentenceSet,
     code,
     drawn,
     first_weights,
     overlap,
+    read_record,
     scores,
     sentences_a_second,
     set_apart,
+    write_record,
 )
 from attree.parsers.batches import Prepared
 from attree.parsers.parser import Parser
@@ -60,7 +61,7 @@ class Trainer:
     """
 
     def __init__(
-        self, encoder: Encoder, sets: Mapping[Set, SentenceSet], records: Records, folder: Path
+        self, encoder: Encoder, sets: Mapping[Set, SentenceSet], records: Path, folder: Path
     ) -> None:
         self.encoder, self.sets, self.records, self.folder = encoder, sets, records, folder
         self._last: tuple[str, TrainedParser] | None = None
@@ -155,7 +156,7 @@ class Trainer:
         encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
         decides = [first.training(), *encoder, train.hash, first_weights(row), code("trained")]
         name = f"choice-{digest(decides)}"
-        choice = self.records.get(name)
+        choice = read_record(self.records, name)
         if choice is None:
             trees, tuning = (
                 read_trees(train.table, rows(first, train)) for rows in (drawn, set_apart)
@@ -169,7 +170,7 @@ class Trainer:
                 "tried": tried,
                 "trees": tuning.sentence,
             }
-            self.records.put(name, choice)
+            write_record(self.records, name, choice)
         return choice
 
     def _threshold(self, row: ExperimentRow, parser: TrainedParser) -> dict[str, Any]:
