@@ -138,9 +138,7 @@ class ShardWriter:
             flat = values[column.name]
             matrices = len(flat) // max(1, int(cells.sum()))
             offsets = np.concatenate(([0], np.cumsum(cells * matrices))).astype(np.int32)
-            arrays.append(
-                pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), type=column.type)
-            )
+            arrays.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), column.type))
             self._n_waiting += len(flat)
         self._waiting.append(pa.record_batch(arrays, schema=self._schema))
         if self._n_waiting >= _VALUES_AT_A_TIME:

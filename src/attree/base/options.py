@@ -186,17 +186,12 @@ ParsesOutput = Annotated[Path, _option("Where to write: the table of parses (Par
 OutputPrefix = Annotated[
     str, _option("Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")
 ]
+_AS_PICTURE = {"validator": validators.Path(ext=("png", "svg", "pdf"))}
 PictureOutput = Annotated[
-    Path,
-    Parameter(
-        help="Where to write: the picture, .png, .svg or .pdf.",
-        validator=validators.Path(ext=("png", "svg", "pdf")),
-    ),
+    Path, Parameter(help="Where to write: the picture, .png, .svg or .pdf.", **_AS_PICTURE)
 ]
 Overwrite = Annotated[bool, _option("Replace an output that is here already.")]
-Restart = Annotated[
-    bool, _option("Replace the result of other settings, another input or other code.")
-]
+Restart = Annotated[bool, _option("Replace the result of other settings, input or code.")]
 Svg = Annotated[Path, _option("Draw what is printed into this file too.")]
 AsJson = Annotated[bool, _option("Print everything as JSON.", name="--json")]
 Title = Annotated[str, _option("Heading.")]
@@ -222,9 +217,7 @@ Punctuation = Annotated[
     str, _option("Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'.")
 ]
 MaxWords = Annotated[int, _option("Longest sentence, in words: longer ones do not count.", 1)]
-AcceptLoss = Annotated[
-    float, _option("Share of sentences that may be lost: a tenth always may.", 0, 1)
-]
+AcceptLoss = Annotated[float, _option("Share of sentences that may be lost, if not a tenth.", 0, 1)]
 AllowOverlap = Annotated[
     bool, _option("Keep sentences that are both trained on and scored, or parsed.")
 ]
@@ -298,9 +291,7 @@ Workers = Annotated[int, _option("Worker processes.", 0)]
 Threads = Annotated[
     int, _option("CPU threads of each process. Default: torch's own.", 1, MOST_THREADS)
 ]
-TokensPerBatch = Annotated[
-    int, _option("Word pieces in a batch. Default: what suits the device.", 1)
-]
+TokensPerBatch = Annotated[int, _option("Word pieces in a batch. Default: as suits the device.", 1)]
 Scheduler = Annotated[str, _option("Address of a Dask scheduler.")]
 HeldOutShare = Annotated[float, _option("Share kept to measure on.", 0, 1, name="--held-out-share")]
 Pieces = Annotated[int, _option("Longest sequence, in word pieces.", 8)]

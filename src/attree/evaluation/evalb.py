@@ -247,9 +247,7 @@ def _mend_quotes(gold: Bracketing, test: Bracketing, parameters: Parameters) -> 
 def _brackets_of(tree: Bracketing, parameters: Parameters) -> list[_Bracket]:
     """Return the brackets that count, with functions cut from their labels."""
     around = [0, len(tree.words), ""]
-    brackets = [
-        (start, end, cut(x)) for start, end, x in tree.brackets if [start, end, x] != around
-    ]
+    brackets = [(i, j, cut(label)) for i, j, label in tree.brackets if [i, j, label] != around]
     return [b for b in brackets if b[0] != b[1] and not parameters.deletes(b[2])]
 
 

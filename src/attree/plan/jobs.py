@@ -186,9 +186,7 @@ class Experiments(Section):
         self.rows = {name: expander.rows(name, one) for name, one in config.experiments.items()}
         self._jobs = {name: jobs(name, rows) for name, rows in self.rows.items()}
         self.by_name = {job.name: job for group in self._jobs.values() for job in group}
-        sets = {
-            f"{language}/{split}" for language in plan.splits for split in plan.splits[language]
-        }
+        sets = {f"{name}/{split}" for name, splits in plan.splits.items() for split in splits}
         for name, group in self._jobs.items():
             if unknown := [key for job in group for key in job.sets if key not in sets]:
                 problem = f"experiments: {name} asks for the unknown set {unknown[0]}"

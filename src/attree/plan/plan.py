@@ -198,9 +198,7 @@ class _Planner:
                     if parser in parsers:
                         raise _name_taken(f"{where}: two parsers have the name {parser}")
                     self._check_settings(parser, where)
-                    yield from (
-                        TableRow(encoder, parser, language, split) for language in languages
-                    )
+                    yield from (TableRow(encoder, parser, name, split) for name in languages)
             for grammar in run.grammars:
                 check_exists(grammar, config.grammars, f"{where}: grammar")
                 if not name.startswith("comparisons."):  # comparisons mark undertrained grammars

@@ -177,9 +177,7 @@ def _records(
     parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
     shapes = _shapes(encoder, pieces, layout)
     arrays = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
-    return [
-        SentenceFeatures(sentence.word_of, next(arrays), next(arrays), file) for sentence in pieces
-    ]
+    return [SentenceFeatures(one.word_of, next(arrays), next(arrays), file) for one in pieces]
 
 
 def read_back(

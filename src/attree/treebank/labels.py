@@ -148,9 +148,7 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
 
 def _known(labels: Mapping[str, int], exact: Mapping[str, str]) -> dict[str, int]:
     """Return the labels that a table has, but for its patterns, which fit too much."""
-    return {
-        label: count for label, count in labels.items() if label in exact or bare(label) in exact
-    }
+    return {label: n for label, n in labels.items() if label in exact or bare(label) in exact}
 
 
 def relabelled(items: Iterable[Any], labels: str, usual: str = "") -> Iterator[Any]:

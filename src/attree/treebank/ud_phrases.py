@@ -328,9 +328,7 @@ class Tree:
         if names & _CLAUSAL:
             if "conj" in names:
                 return
-            dependents = [
-                word for word in self.below[head] if self.relations[word] in _OF_PREDICATE
-            ]
+            dependents = [one for one in self.below[head] if self.relations[one] in _OF_PREDICATE]
             start = min([head, *(self.starts[word] for word in dependents)])
             end = max([head + 1, *(self.ends[word] for word in dependents)])
             if end - start != 1 + sum(self.sizes[word] for word in dependents):

@@ -48,9 +48,7 @@ def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
     for kind in dict.fromkeys(["constituency", *(row.derived for row in others)]):
         alike = [row for row in others if row.derived == kind]
         heading = title if kind == "constituency" else f"{title}, {kind}-derived brackets"
-        tables += [
-            _across(alike, metric, heading) for metric in ("corpus_f1", "sentence_f1") if alike
-        ]
+        tables += [_across(alike, key, heading) for key in ("corpus_f1", "sentence_f1") if alike]
     return tables
 
 
