@@ -28,6 +28,9 @@ from attree.trees.trees import Trees
 if TYPE_CHECKING:
     from attree.trees.parses import Parses
 
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
 
 #: Tag of punctuation in Universal Dependencies.
 PUNCTUATION = "PUNCT"
@@ -35,7 +38,7 @@ PUNCTUATION = "PUNCT"
 
 def phrases_and_subtrees(
     trees: Trees, heads: NDArray[np.int32], punctuation: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+) -> _Ints:
     """Count the phrases with one head, and the subtrees that are phrases, of each sentence.
 
     Args:
@@ -60,7 +63,7 @@ def phrases_and_subtrees(
     behind = np.maximum.accumulate(np.append(0, np.where(punctuation, 0, place + 1)))
     whole = ahead[first[:-1]] * (words + 1) + behind[first[1:]]
 
-    def keys(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    def keys(starts: _Ints, ends: _Ints) -> _Ints:
         starts, ends = ahead[starts], behind[ends]
         numbers = (starts * (words + 1) + ends)[ends - starts > 1]
         return numbers[~np.isin(numbers, whole)]
@@ -77,9 +80,7 @@ def phrases_and_subtrees(
     return np.stack(columns, axis=1)
 
 
-def _leaving(
-    keys: NDArray[np.int64], above: NDArray[np.int64], punctuation: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _leaving(keys: _Ints, above: _Ints, punctuation: NDArray[np.bool_]) -> _Ints:
     """Count the words of each span whose heads lie outside."""
     starts, ends = np.divmod(keys, len(above) + 1)
     lengths = ends - starts
@@ -89,7 +90,7 @@ def _leaving(
     return np.bincount(span[outside & ~punctuation[word]], minlength=keys.size)
 
 
-def _subtrees(above: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _subtrees(above: _Ints) -> tuple[_Ints, _Ints]:
     """Return the starts and ends of the subtrees that are spans."""
     place = np.arange(above.size)
     low, high, size = place.copy(), place.copy(), np.ones_like(place)
@@ -193,13 +194,13 @@ class Scored:
     """
 
     sentence: NDArray[np.int32]
-    n_words: NDArray[np.int64]
+    n_words: _Ints
     status: NDArray[np.str_]
     each: Counts
     confusion: Confusion | None = None
 
     @property
-    def sentence_f1(self) -> NDArray[np.float64]:
+    def sentence_f1(self) -> _Floats:
         """F1 of each sentence (0 to 1), NaN where it does not count."""
         return np.where(self.each.sentence_f1_count, self.each.sentence_f1_sum, np.nan)
 
@@ -215,15 +216,13 @@ class Scored:
         rows = (self.sentence[chosen], self.n_words[chosen], self.status[chosen])
         return Scored(*rows, Counts(**each))
 
-    def parts(self, metric: str) -> NDArray[np.float64]:
+    def parts(self, metric: str) -> _Floats:
         """Return (sentences, 2): the numerators and denominators that add up to a metric."""
         up_and_down = np.broadcast_arrays(*METRICS[metric].parts(self.each), self.sentence)[:2]
         return np.stack(up_and_down).astype(np.float64).T
 
 
-def sentence_f1(
-    gold: NDArray[np.int64], predicted: NDArray[np.int64], shared: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def sentence_f1(gold: _Ints, predicted: _Ints, shared: _Ints) -> _Floats:
     """Return each sentence's F1 (0 to 1) without the whole sentence, which the counts include.
 
     If neither tree has another span, F1 is 1 (as in every sentence of two words); if only one has,
@@ -260,13 +259,7 @@ def count_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Co
     return f1_counts(gold_counts, predicted_counts, shared, f1=f1).sum()
 
 
-def f1_counts(
-    gold: NDArray[np.int64],
-    predicted: NDArray[np.int64],
-    shared: NDArray[np.int64],
-    *,
-    f1: NDArray[np.float64],
-) -> Counts:
+def f1_counts(gold: _Ints, predicted: _Ints, shared: _Ints, *, f1: _Floats) -> Counts:
     """Return the counts of unlabelled F1 of each sentence, of which ``f1`` has F1 or NaN."""
     return Counts(
         sentences=np.ones_like(gold),
@@ -348,7 +341,7 @@ def _no_f1(gold: Parses) -> Counts:
     return f1_counts(none, none, none, f1=np.full(len(gold), np.nan))
 
 
-def _headed(gold: Parses, parses: Parses) -> dict[str, NDArray[np.int64]]:
+def _headed(gold: Parses, parses: Parses) -> dict[str, _Ints]:
     """Count phrases and subtrees of parses against dependency trees."""
     heads = gold.trees.heads
     assert heads is not None
@@ -379,7 +372,7 @@ def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, Any], Confusion |
     }, confusion
 
 
-def _tagged(gold: Parses, parses: Parses) -> dict[str, NDArray[np.int64]]:
+def _tagged(gold: Parses, parses: Parses) -> dict[str, _Ints]:
     """Count words and right tags; return no counts where the two sides share no tag."""
     sides = gold.trees.tag_of_each(), parses.trees.tag_of_each()
     if not _shared(*sides):

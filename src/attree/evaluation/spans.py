@@ -14,6 +14,8 @@ from attree.base.compiled import kernel
 from attree.base.errors import AttreeError
 from attree.trees.trees import Trees
 
+_Ints = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class DistinctSpans:
@@ -25,12 +27,12 @@ class DistinctSpans:
         keys: int64, ``start * (n+1) + (n - end)``, ascending within a tree (pre-order).
     """
 
-    n_words: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    keys: NDArray[np.int64]
+    n_words: _Ints
+    offsets: _Ints
+    keys: _Ints
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> _Ints:
         """Number of spans of each tree."""
         return self.offsets[1:] - self.offsets[:-1]
 
@@ -61,9 +63,7 @@ def distinct_spans(
     return DistinctSpans(words, offsets, keys[: offsets[-1]])
 
 
-def matched(
-    gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1
-) -> NDArray[np.int64]:
+def matched(gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1) -> _Ints:
     """Count the spans that each predicted tree shares with its gold tree.
 
     Tree ``t`` of ``predicted`` belongs to tree ``t // trees_each`` of ``gold``.
@@ -80,12 +80,12 @@ def first_crossing(trees: DistinctSpans) -> int:
 
 @kernel
 def _collect(
-    n_words: NDArray[np.int64],
+    n_words: _Ints,
     starts: NDArray[np.int32],
     ends: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    key_offsets: NDArray[np.int64],
+    offsets: _Ints,
+    keys: _Ints,
+    key_offsets: _Ints,
 ) -> int:
     """Fill ``keys`` and their offsets; return the position of the first bad span, or -1."""
     out = 0
@@ -120,12 +120,12 @@ def _collect(
 
 @kernel
 def _match(
-    gold: NDArray[np.int64],
-    gold_offsets: NDArray[np.int64],
-    predicted: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    gold: _Ints,
+    gold_offsets: _Ints,
+    predicted: _Ints,
+    offsets: _Ints,
     trees_each: int,
-    shared: NDArray[np.int64],
+    shared: _Ints,
 ) -> None:
     """Count equal keys by merging two ascending lists."""
     for t in range(shared.size):
@@ -141,9 +141,7 @@ def _match(
 
 
 @kernel
-def _crossing(
-    n_words: NDArray[np.int64], keys: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> int:
+def _crossing(n_words: _Ints, keys: _Ints, offsets: _Ints) -> int:
     """Find a tree whose spans cross: in pre-order a span must lie within the last open one."""
     open_ends = np.empty(n_words.max() if n_words.size else 1, np.int64)
     for t in range(n_words.size):

@@ -53,14 +53,12 @@ from numpy.typing import NDArray
 from attree.base.compiled import kernel
 from attree.scoring import SplitScore
 
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
 
 def span_terms(
-    values: NDArray[Any],
-    n_words: NDArray[np.int64],
-    prefix: NDArray[np.float64],
-    out: NDArray[np.float64],
-    *,
-    outside: bool,
+    values: NDArray[Any], n_words: _Ints, prefix: _Floats, out: _Floats, *, outside: bool
 ) -> None:
     """Write to ``out`` the left and right terms: the scores of the spans on either side.
 
@@ -76,12 +74,7 @@ def span_terms(
 
 
 @kernel
-def _fill(
-    n_words: NDArray[np.int64],
-    prefix: NDArray[np.float64],
-    terms: NDArray[np.float64],
-    outside: bool,
-) -> None:
+def _fill(n_words: _Ints, prefix: _Floats, terms: _Floats, outside: bool) -> None:
     diagonal = np.empty(n_words.max() + 1)
     table = 0
     for n in n_words:
@@ -121,8 +114,6 @@ INSIDE_OUTSIDE = SplitScore(terms=partial(span_terms, outside=True), cross=False
 INSIDE = SplitScore(terms=partial(span_terms, outside=False), cross=False)
 
 
-_Floats = NDArray[np.float64]
-
 #: λ of the runs with a bias that Kim et al. report
 _RIGHT_BIAS = 1.5
 
@@ -130,7 +121,7 @@ _RIGHT_BIAS = 1.5
 def _terms_by_sentence(
     table_of: Callable[[_Floats], _Floats],
     values: NDArray[Any],
-    n_words: NDArray[np.int64],
+    n_words: _Ints,
     prefix: _Floats,
     out: _Floats,
 ) -> None:

@@ -20,6 +20,9 @@ from attree.trees.constraints import CROSSED, Constraints, Span, crossing
 from attree.trees.tree import joined, parted
 from attree.trees.trees import Trees
 
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
 #: Gain of a required span, larger than that of all the rest of a tree.
 _REQUIRED = 1e6
 
@@ -72,7 +75,7 @@ def decode_labelled(
 
 def labelled_trees(
     scores: SpanScores,
-    likely: NDArray[np.float64],
+    likely: _Floats,
     phrases: Sequence[tuple[int, int, int, int]],
     limits: Conditions | None = None,
 ) -> Trees:
@@ -99,7 +102,7 @@ def labelled_trees(
     return replace(trees, scores=chances, marginals=_phrase_chances(scores, likely, cells, limits))
 
 
-def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np.float64]:
+def phrase_marginals(scores: SpanScores, constraints: Constraints) -> _Floats:
     """Return the probability that each span of one sentence has a label, (n + 1, n + 1).
 
     Args:
@@ -115,14 +118,11 @@ def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np
 
 
 def _phrase_chances(
-    scores: SpanScores,
-    likely: NDArray[np.float64],
-    cells: tuple[NDArray[np.int64], ...],
-    limits: Conditions | None,
-) -> NDArray[np.float64]:
+    scores: SpanScores, likely: _Floats, cells: tuple[_Ints, ...], limits: Conditions | None
+) -> _Floats:
     """Return the probabilities, (cells,), that some spans have a label."""
     tree, start, end = cells
-    chances: NDArray[np.float64] = likely[cells] * (1.0 - _chances(scores, cells, limits)[:, 0])
+    chances: _Floats = likely[cells] * (1.0 - _chances(scores, cells, limits)[:, 0])
     chances[(start == 0) & (end == scores.n_words.cpu().numpy()[tree])] = 1.0
     return np.clip(chances, 0.0, 1.0)
 
@@ -133,7 +133,7 @@ def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditio
     return Conditions.build(constraints, int(scores.n_words[0]), scores.label_names)
 
 
-def span_chances(scores: SpanScores, limits: Conditions | None = None) -> NDArray[np.float64]:
+def span_chances(scores: SpanScores, limits: Conditions | None = None) -> _Floats:
     """Return the probability of every span, (sentences, n + 1, n + 1), 1 for single words.
 
     Raises:
@@ -154,8 +154,8 @@ def span_chances(scores: SpanScores, limits: Conditions | None = None) -> NDArra
 
 
 def _chances(
-    scores: SpanScores, cells: tuple[NDArray[np.int64], ...], limits: Conditions | None = None
-) -> NDArray[np.float64]:
+    scores: SpanScores, cells: tuple[_Ints, ...], limits: Conditions | None = None
+) -> _Floats:
     """Return the probability of every label of some spans, (cells, labels)."""
     assert scores.labels is not None
     index = tuple(torch.from_numpy(axis).to(scores.labels.device) for axis in cells)
@@ -167,12 +167,12 @@ def _chances(
 
 def label_gains(
     scores: SpanScores,
-    likely: NDArray[np.float64],
-    cells: tuple[NDArray[np.int64], ...],
+    likely: _Floats,
+    cells: tuple[_Ints, ...],
     threshold: float,
     limits: Conditions | None = None,
     unlabelled: float = 0.0,
-) -> NDArray[np.float64]:
+) -> _Floats:
     """Return the gain of each chain on some spans, (cells, chains), -inf if not allowed."""
     tree, start, end = cells
     credit, size = _credit(scores.label_names, unlabelled)
@@ -182,9 +182,7 @@ def label_gains(
 
 
 @lru_cache(maxsize=8)
-def _credit(
-    names: tuple[str, ...], unlabelled: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _credit(names: tuple[str, ...], unlabelled: float) -> tuple[_Floats, _Floats]:
     """Return how much one chain gets right of another, (chains, chains), and the chains' sizes.
 
     Each label counts ``1 − unlabelled``, and a span with a label ``unlabelled``.
@@ -201,7 +199,7 @@ def _credit(
 
 
 @kernel
-def best_spans(gain: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+def best_spans(gain: _Floats, n: int) -> _Ints:
     """Return the spans, words too, of the binary tree of the highest gain, in pre-order."""
     best = np.zeros((n + 1, n + 1))
     split = np.zeros((n + 1, n + 1), np.int64)
@@ -252,7 +250,7 @@ class Conditions:
     """
 
     crossed: NDArray[np.bool_]
-    kind: NDArray[np.int64]
+    kind: _Ints
     permitted: NDArray[np.bool_]
     fixed: dict[Span, list[str]]
 
@@ -288,7 +286,7 @@ class Conditions:
         return cls(crossed, kind, np.stack(rows), fixed)
 
     @property
-    def spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def spans(self) -> tuple[_Ints, _Ints]:
         """Starts and ends of the spans with a constraint."""
         starts, ends = np.nonzero(self.kind != _ANY)
         return starts, ends
@@ -298,7 +296,7 @@ class Conditions:
         """Which spans must be in the tree, (n + 1, n + 1) bool."""
         return self.kind >= _NOT_EMPTY
 
-    def weights(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weights(self, chances: _Floats) -> _Floats:
         """Return what to add to span scores, (n + 1, n + 1).
 
         Args:
@@ -309,12 +307,10 @@ class Conditions:
         weights[self.spans] += np.log(np.maximum(shares, _LEAST))
         return weights
 
-    def renormalise(
-        self, chances: NDArray[np.float64], starts: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def renormalise(self, chances: _Floats, starts: _Ints, ends: _Ints) -> _Floats:
         """Return the label probabilities of some spans among their permitted labels."""
         kept = np.maximum(chances, _LEAST) * self.permitted[self.kind[starts, ends]]
-        shares: NDArray[np.float64] = kept / kept.sum(1, keepdims=True)
+        shares: _Floats = kept / kept.sum(1, keepdims=True)
         return shares
 
 
@@ -350,7 +346,7 @@ def best_labelled(
     return Ranked(Trees.concatenate(trees), totals, _probabilities(scores, ranked))
 
 
-def best_optional(span: NDArray[np.float64], first: Trees, k: int) -> Ranked:
+def best_optional(span: _Floats, first: Trees, k: int) -> Ranked:
     """Return the k different trees with the highest sums of the scores of their phrases.
 
     Phrases have two words or more.
@@ -370,9 +366,7 @@ def best_optional(span: NDArray[np.float64], first: Trees, k: int) -> Ranked:
     return Ranked(replace(trees, scores=span[trees.starts, trees.ends]), totals)
 
 
-def _rank_trees(
-    gains: NDArray[np.float64], first: list[Node], k: int
-) -> tuple[list[float], list[list[Node]]]:
+def _rank_trees(gains: _Floats, first: list[Node], k: int) -> tuple[list[float], list[list[Node]]]:
     """Return scores and phrases of the k best trees, with the parser's own tree first."""
     ranked = list(BestLabelled(gains).nodes(k))
     others = [entry for entry in ranked if entry[1] != first]
