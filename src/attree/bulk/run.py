@@ -22,16 +22,8 @@ from attree.base.process import end
 from attree.base.provenance import code_hash
 from attree.base.terminal import Progress, say
 from attree.base.text import safe
+from attree.bulk import folder as folders
 from attree.bulk.driver import Driver, Outcome, Stop, Workers, gpus
-from attree.bulk.folder import (
-    FAILED_SHARDS,
-    MANIFEST,
-    PROGRESS,
-    SUMMARY,
-    note,
-    only_run,
-    whole_shards,
-)
 from attree.bulk.manifest import Manifest, Shard, check_same, cut, input_changed
 from attree.bulk.options import PARQUET, Place, RowSettings, RunSettings
 from attree.bulk.output import Statistics, remove_shard, shard_path, shard_statistics
@@ -118,9 +110,9 @@ def parse_corpus(request: BulkRequest, *, progress: Progress, stop: Stop) -> dic
     """
     began = time.monotonic()
     folder = request.folder
-    with only_run(folder, wait=request.run.wait, unlock=request.run.unlock):
+    with folders.only_run(folder, wait=request.run.wait, unlock=request.run.unlock):
         manifest = _manifest(request)
-        whole = whole_shards(folder)
+        whole = folders.whole_shards(folder)
         before = sum(shard.lines for shard in manifest.shards if shard.number in whole)
         outcome = Outcome()
         if len(whole) < len(manifest.shards):
@@ -135,8 +127,8 @@ def parse_corpus(request: BulkRequest, *, progress: Progress, stop: Stop) -> dic
                 driver = Driver(manifest, folder, crew, column=column, stop=stop, advance=advance)
                 outcome = driver.run()
         summary = _summary(manifest, folder, outcome, time.monotonic() - began)
-        note(folder, SUMMARY, summary)
-        (folder / PROGRESS).unlink(missing_ok=True)
+        folders.note(folder, folders.SUMMARY, summary)
+        (folder / folders.PROGRESS).unlink(missing_ok=True)
     return summary
 
 
@@ -149,7 +141,7 @@ def _manifest(request: BulkRequest) -> Manifest:
     if left_out:
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
         say(f"attree: not read, by its suffix: {left_out[0]}{more}")
-    path = request.folder / MANIFEST
+    path = request.folder / folders.MANIFEST
     old = Manifest.read(path) if path.is_file() else None
     if old is not None:
         try:
@@ -158,7 +150,7 @@ def _manifest(request: BulkRequest) -> Manifest:
             if not request.run.restart:
                 raise
             say(f"attree: starting again: {difference.problem}")
-    elif whole_shards(request.folder):
+    elif folders.whole_shards(request.folder):
         problem = "this folder has trees but no manifest"
         raise AttreeError("no-manifest", problem, file=request.folder, fix="name a new folder")
     if request.run.shard_lines is None:
@@ -193,7 +185,7 @@ def _remove(folder: Path, manifest: Manifest) -> None:
     The manifest stays until another replaces it: a removal that was killed is resumed, and the
     folder never holds trees of two manifests.
     """
-    for name in (SUMMARY, PROGRESS, FAILED_SHARDS):
+    for name in (folders.SUMMARY, folders.PROGRESS, folders.FAILED_SHARDS):
         (folder / name).unlink(missing_ok=True)
     for shard in manifest.shards:
         remove_shard(folder, shard.number)
@@ -246,7 +238,7 @@ def _peak_memory() -> int:
 
 
 def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
-    whole = [shard_path(folder, number) for number in sorted(whole_shards(folder))]
+    whole = [shard_path(folder, number) for number in sorted(folders.whole_shards(folder))]
     totals = sum(map(shard_statistics, whole), Statistics())
     run = outcome.statistics
     per_second = max(outcome.seconds, 1e-9)

@@ -11,19 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from torch.utils.data import Dataset
-from transformers import (
-    AutoConfig,
-    AutoModelForMaskedLM,
-    DataCollatorForLanguageModeling,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    PrinterCallback,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-    set_seed,
-)
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -41,7 +30,7 @@ _FIX = "use an encoder that was trained as a masked language model"
 Curve = list[dict[str, float]]
 
 
-def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]:
+def load_for_masking(folder: Path, *, seed: int) -> tuple[transformers.PreTrainedModel, bool]:
     """Load a checkpoint in float32 as a masked language model.
 
     Args:
@@ -60,7 +49,7 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
     if family not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         problem = f"models of type {family!r} cannot be tuned: they have no masked-LM head"
         raise AttreeError("no-masked-lm", problem, file=folder, fix=_FIX)
-    config = AutoConfig.for_model(family, **values)
+    config = transformers.AutoConfig.for_model(family, **values)
     model, missing = _load(folder, config, seed)
     prefix = f"{model.base_model_prefix}."
     check_lacking([name for name in missing if name.startswith(prefix)], folder)
@@ -70,11 +59,11 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
     return model, bool(missing)
 
 
-def _load(folder: Path, config: Any, seed: int) -> tuple[PreTrainedModel, set[str]]:
+def _load(folder: Path, config: Any, seed: int) -> tuple[transformers.PreTrainedModel, set[str]]:
     """Return the model, and the names of missing weights; tied weights do not count."""
-    set_seed(seed)
+    transformers.set_seed(seed)
     how = {"config": config, "dtype": torch.float32}
-    model, missing = read_checkpoint(AutoModelForMaskedLM, folder, **how)
+    model, missing = read_checkpoint(transformers.AutoModelForMaskedLM, folder, **how)
     check_finite(model, folder)
     return model, missing - set(model.all_tied_weights_keys)
 
@@ -91,7 +80,9 @@ class Sequences(Dataset[dict[str, np.ndarray]]):
         AttreeError: the tokeniser has no such piece.
     """
 
-    def __init__(self, lines: Iterable[str], tokeniser: PreTrainedTokenizerFast, length: int):
+    def __init__(
+        self, lines: Iterable[str], tokeniser: transformers.PreTrainedTokenizerFast, length: int
+    ):
         for name in ("pad_token", "mask_token"):
             if getattr(tokeniser, name) is None:
                 problem = f"this encoder's tokeniser has no {name}, which masked-LM training needs"
@@ -121,7 +112,7 @@ class Sequences(Dataset[dict[str, np.ndarray]]):
         return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
 
 
-class Masking(DataCollatorForLanguageModeling):
+class Masking(transformers.DataCollatorForLanguageModeling):
     """BERT's masking, with at least one masked piece per batch, as the loss is their mean."""
 
     def torch_mask_tokens(self, inputs: Any, *more: Any, **named: Any) -> tuple[Any, Any]:
@@ -133,7 +124,7 @@ class Masking(DataCollatorForLanguageModeling):
 
 
 @contextlib.contextmanager
-def only(model: PreTrainedModel, chosen: torch.Tensor) -> Iterator[None]:
+def only(model: transformers.PreTrainedModel, chosen: torch.Tensor) -> Iterator[None]:
     """Make a masked language model compute logits (pieces, vocabulary) of some pieces only.
 
     A seventh of the pieces is masked, and the logits of the others would take most of the time.
@@ -153,7 +144,7 @@ def only(model: PreTrainedModel, chosen: torch.Tensor) -> Iterator[None]:
         hook.remove()
 
 
-class _Trainer(Trainer):
+class _Trainer(transformers.Trainer):
     """A Trainer that predicts masked pieces only, and stops if the loss is not a number."""
 
     def compute_loss(self, model: Any, inputs: Any, *more: Any, **named: Any) -> Any:
@@ -171,7 +162,7 @@ class _Trainer(Trainer):
         return loss
 
 
-class _Progress(TrainerCallback):
+class _Progress(transformers.TrainerCallback):
     """Shows the progress of steps, and says the loss of each epoch."""
 
     def __init__(self, advance: Callable[[int], None]) -> None:
@@ -186,7 +177,7 @@ class _Progress(TrainerCallback):
 
 
 def train(
-    model: PreTrainedModel,
+    model: transformers.PreTrainedModel,
     text: Sequences,
     masking: Masking,
     title: str,
@@ -223,7 +214,7 @@ def train(
         fix = f"use --device cuda with CUDA_VISIBLE_DEVICES={chosen.index} set"
         raise AttreeError("first-device", "training takes the first CUDA device", fix=fix)
     last = last_checkpoint(folder) if resume else None
-    arguments = TrainingArguments(
+    arguments = transformers.TrainingArguments(
         output_dir=str(folder),
         max_steps=steps,
         adam_epsilon=1e-6,
@@ -244,7 +235,7 @@ def train(
     )
     arguments._n_gpu = min(1, arguments.n_gpu)  # each of several GPUs would take a batch
     trainer = _Trainer(model, arguments, masking, train_dataset=text)
-    trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(transformers.PrinterCallback)
     done = int(last.rpartition("-")[2]) if last else 0
     with progress(title, total=steps, unit="steps", done=done) as advance:
         trainer.add_callback(_Progress(advance))

@@ -9,15 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from attree.base import schemas
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.base.schemas import (
-    PARSES_SCHEMA,
-    PARTLY_BRACKETED,
-    SCORES_SCHEMA,
-    read_table,
-    write_table,
-)
 from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation import METRICS
@@ -82,7 +76,7 @@ def protocol(
 
 def read_gold(path: Path) -> tuple[Parses, dict[str, Any]]:
     """Read the gold trees of a sentence table, and its metadata."""
-    table, metadata = read_table(path, schema=PARTLY_BRACKETED)
+    table, metadata = schemas.read_table(path, schema=schemas.PARTLY_BRACKETED)
     return Parses.gold(table), metadata
 
 
@@ -99,7 +93,7 @@ def score_parses(
 ) -> dict[str, Any]:
     """Score a table of parses; write one row per sentence and a summary, and return the summary."""
     gold, metadata = read_gold(sentences)
-    parsed, history = read_table(parses, schema=PARSES_SCHEMA)
+    parsed, history = schemas.read_table(parses, schema=schemas.PARSES_SCHEMA)
     how: dict[str, Any] = {"labels": list(labels), "max_words": max_words}
     scored = score(gold, Parses.of_table(parsed), **how)
     facts = {
@@ -112,8 +106,8 @@ def score_parses(
     each, f1 = scored.each, pa.array(100.0 * scored.sentence_f1, from_pandas=True)
     columns = [scored.sentence, scored.n_words, scored.status]
     columns += [each.gold, each.predicted, each.matched, f1]
-    rows = pa.table(columns, names=SCORES_SCHEMA.names)
-    write_table(output, rows, schema=SCORES_SCHEMA, metadata={**facts, **record})
+    rows = pa.table(columns, names=schemas.SCORES_SCHEMA.names)
+    schemas.write_table(output, rows, schema=schemas.SCORES_SCHEMA, metadata={**facts, **record})
     result = {
         **facts,
         **percentages(scored.counts),

@@ -19,19 +19,12 @@ from attree.base.provenance import digest, versions
 from attree.base.terminal import Progress, say, silent
 from attree.encoder.load import Encoder
 from attree.evaluation.metrics import count_each
+from attree.training import parts
 from attree.training.features import Features, Layout, features_of
 from attree.training.gold import GoldTree, GoldTrees, with_classes
 from attree.training.label_fit import align_labels, fit_aside, sample, structure
 from attree.training.objectives import Report, train
 from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
-from attree.training.parts import (
-    PARTS,
-    BatchSource,
-    DependencyPart,
-    LabelPart,
-    NameReader,
-    SpanScorer,
-)
 from attree.training.recipes import MANY_TREES, TRUST, TrainingPlan, for_trees
 from attree.training.start import carry_over
 from attree.trees.sampling import fingerprints
@@ -45,7 +38,7 @@ class Learned:
     report: Report
 
 
-def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> SpanScorer:
+def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> parts.SpanScorer:
     """Build the scorer of a plan for this encoder, before its first weights are set.
 
     Args:
@@ -58,7 +51,7 @@ def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> SpanScor
     """
     plan = _for_trees(encoder, plan, n_trees)
     encoder.check(states=(*plan.layers, *plan.boundary, *plan.recipe.label_layers))
-    return SpanScorer(plan.recipe, _shapes(encoder, plan))
+    return parts.SpanScorer(plan.recipe, _shapes(encoder, plan))
 
 
 def _for_trees(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> TrainingPlan:
@@ -66,7 +59,7 @@ def _for_trees(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> TrainingPl
 
 
 def _shapes(encoder: Encoder, plan: TrainingPlan) -> dict[str, dict[str, Any]]:
-    return {name: PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
+    return {name: parts.PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
 
 
 def fit(
@@ -113,10 +106,10 @@ def fit(
     if first is not None and {"labels"} <= first.shape.keys() & parser.shape.keys():
         _align(parser, first, features, trees)
     learner = structure(parser)
-    source = BatchSource(features, learner.scorer)
+    source = parts.BatchSource(features, learner.scorer)
     check: Callable[[], float] | None = None
     if held_out is not None:
-        check_source = BatchSource.of(encoder, held_out.words, learner.scorer)
+        check_source = parts.BatchSource.of(encoder, held_out.words, learner.scorer)
         check = functools.partial(learner.f1, check_source, held_out.gold)
     began = time.perf_counter()
     before = copy.deepcopy(learner.scorer.state_dict())
@@ -130,7 +123,7 @@ def fit(
     if first is not None and len(trees.gold) < MANY_TREES:
         _average(learner.scorer, before, first, _to_learn(first, features, trees.gold))
     dependencies = parser.scorer.each().get("dependencies")
-    if first is None and isinstance(dependencies, DependencyPart):
+    if first is None and isinstance(dependencies, parts.DependencyPart):
         dependencies.trust.fill_(TRUST)
     fit_aside(parser, learner, features, gold, progress=progress)
     earlier = [] if first is None else [first.trained_on]
@@ -168,7 +161,7 @@ def _to_learn(first: TrainedParser, features: Features, gold: Sequence[GoldTree]
     rows = [index for index, tree in enumerate(gold) if tree.known is None]
     if not rows:
         return 1.0
-    f1 = first.f1(BatchSource(features, first.scorer, rows), [gold[row] for row in rows])
+    f1 = first.f1(parts.BatchSource(features, first.scorer, rows), [gold[row] for row in rows])
     return min(max((_TAUGHT - f1) / (_TAUGHT - _UNTAUGHT), 0.0), 1.0)
 
 
@@ -178,7 +171,7 @@ _TAUGHT, _UNTAUGHT = 90.0, 73.0
 
 @torch.no_grad()
 def _average(
-    scorer: SpanScorer, before: Mapping[str, Tensor], first: TrainedParser, share: float
+    scorer: parts.SpanScorer, before: Mapping[str, Tensor], first: TrainedParser, share: float
 ) -> None:
     """Set weights between those before and after training.
 
@@ -188,7 +181,7 @@ def _average(
     """
     for name, after in scorer.state_dict().items():
         part = scorer.each()[kind := name.split(".")[1]]
-        if isinstance(part, NameReader):
+        if isinstance(part, parts.NameReader):
             theirs = first.shape.get(kind, {}).get("names", ())
             known = [column for column, label in enumerate(part.names) if label in theirs]
             after[..., known] = torch.lerp(before[name], after, share)[..., known]
@@ -201,10 +194,10 @@ def _align(
 ) -> None:
     """Start the parser's labels from those of the parser to start from."""
     part = parser.scorer.each()["labels"]
-    assert isinstance(part, LabelPart)
+    assert isinstance(part, parts.LabelPart)
     rows = [index for index, tree in enumerate(trees.gold) if tree.labels]
     gold = [trees.gold[index] for index in rows]
-    source = BatchSource(features, first.scorer, rows)
+    source = parts.BatchSource(features, first.scorer, rows)
     if unknown := align_labels(part, first.scorer, source, gold):
         say(
             f"attree: the parser to start from takes phrases {', '.join(unknown)} for none: these "
@@ -257,7 +250,7 @@ THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(13))
 
 
 def choose_threshold(
-    parser: TrainedParser, source: BatchSource, gold: Sequence[GoldTree]
+    parser: TrainedParser, source: parts.BatchSource, gold: Sequence[GoldTree]
 ) -> tuple[float, dict[str, float]]:
     """Return the threshold of span marginals with the best F1, and the F1 of every threshold.
 
@@ -313,7 +306,7 @@ def choose(
     tried: list[dict[str, Any]] = []
     for plan in plans:
         parser = fit(encoder, trees, plan, first=first, features=features)
-        f1 = parser.f1(BatchSource(others, parser.scorer), tuning.gold)
+        f1 = parser.f1(parts.BatchSource(others, parser.scorer), tuning.gold)
         settings = {"layers": list(plan.layers), "dropout": plan.recipe.dropout}
         tried.append({**settings, "shares": list(plan.shares), "f1": f1})
     scores = [settings["f1"] for settings in tried]

@@ -12,16 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from attree.base import schemas
 from attree.base.provenance import provenance
-from attree.base.schemas import (
-    HEADS,
-    LABELLED_PARSES,
-    LABELS,
-    PARSES_SCHEMA,
-    TAGGED_PARSES,
-    TAGS,
-    write_table,
-)
 from attree.trees import FALLBACK, OK, SKIPPED
 from attree.trees.trees import Trees
 
@@ -92,13 +84,13 @@ class Parses:
             pa.ListArray.from_arrays(offsets, pa.array(trees.ends)),
         ]
         if labels is None:
-            return pa.table(columns, schema=PARSES_SCHEMA)
+            return pa.table(columns, schema=schemas.PARSES_SCHEMA)
         columns.append(pa.ListArray.from_arrays(offsets, labels))
         if tags is None:
-            return pa.table(columns, schema=LABELLED_PARSES)
+            return pa.table(columns, schema=schemas.LABELLED_PARSES)
         words = pa.array(trees.word_offsets, pa.int32())
         columns.append(pa.ListArray.from_arrays(words, tags))
-        return pa.table(columns, schema=TAGGED_PARSES)
+        return pa.table(columns, schema=schemas.TAGGED_PARSES)
 
     @property
     def n_words(self) -> NDArray[np.int64]:
@@ -141,7 +133,7 @@ def write_parsed(
     made = provenance(code=code, settings=settings, treebank=sentences.get("provenance"))
     origin = {key: sentences.get(key) for key in ("language", "split")}
     metadata = {**origin, **more, "provenance": made}
-    write_table(path, table, schema=table.schema, metadata=metadata)
+    schemas.write_table(path, table, schema=table.schema, metadata=metadata)
 
 
 def named_arrays(trees: Trees) -> tuple[pa.Array | None, pa.Array | None]:
@@ -162,15 +154,17 @@ def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
         n_words: of each sentence.
     """
     named: dict[str, Any] = {}
-    for column, names in ((LABELS.name, "label_names"), (TAGS.name, "tag_names")):
+    for column, names in ((schemas.LABELS.name, "label_names"), (schemas.TAGS.name, "tag_names")):
         if column in table.schema.names:
             encoded = pc.dictionary_encode(_flat(table, column))
             codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
             named |= {column: codes, names: tuple(encoded.dictionary.to_pylist())}
-    if HEADS.name in table.schema.names:
-        known = pc.list_value_length(table[HEADS.name]).to_numpy() > 0
+    if schemas.HEADS.name in table.schema.names:
+        known = pc.list_value_length(table[schemas.HEADS.name]).to_numpy() > 0
         heads = np.full(n_words.sum(), -2, np.int32)
-        heads[np.repeat(known, n_words)] = _flat(table, HEADS.name).to_numpy(zero_copy_only=False)
+        heads[np.repeat(known, n_words)] = _flat(table, schemas.HEADS.name).to_numpy(
+            zero_copy_only=False
+        )
         named["heads"] = heads if known.any() else None
     lengths = pc.list_value_length(table["starts"]).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
