@@ -33,8 +33,7 @@ from attree.bulk.output import read_shards, read_trees
 from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.labels import confusion_of
 from attree.grammar.folder import read_grammar
-from attree.reports.tables.languages import crosslingual, language, summary_table
-from attree.reports.tables.summaries import score_rows
+from attree.reports.tables.summaries import crosslingual, language, score_rows, summary_table
 from attree.training.recipes import read_description
 from attree.trees.parses import Parses
 from tests.attacks.harness import Server

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from attree.evaluation.labels import NO_SPAN, OTHERS, UNNAMED, Confusion, label_confusion
 from attree.evaluation.metrics import score
-from attree.reports.tables.languages import confusion_table
+from attree.reports.tables.summaries import confusion_table
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 from tests.evaluation.reference import labelled_trees

@@ -27,8 +27,7 @@ from attree.evaluation.labels import Confusion
 from attree.reports.page import charts, explorer, scores
 from attree.reports.page.page import embedded, write_page
 from attree.reports.page.run import ReportedRun
-from attree.reports.tables.languages import crosslingual, language
-from attree.reports.tables.summaries import ScoreRow, score_rows
+from attree.reports.tables.summaries import ScoreRow, crosslingual, language, score_rows
 from attree.trees.trees import Trees
 from tests.refusals import refused
 from tests.reports.conftest import EVIL, PARSERS, TREEBANKS

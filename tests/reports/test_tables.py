@@ -14,8 +14,14 @@ from rich.console import Console
 from attree.base import tables as render
 from attree.base.files import write_json
 from attree.parsers.reading import doubt, figures
-from attree.reports.tables.languages import crosslingual, language
-from attree.reports.tables.summaries import BASELINES, ScoreRow, read_published, score_rows
+from attree.reports.tables.summaries import (
+    BASELINES,
+    ScoreRow,
+    crosslingual,
+    language,
+    read_published,
+    score_rows,
+)
 from tests.refusals import refused
 
 

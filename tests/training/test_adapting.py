@@ -30,7 +30,7 @@ from attree.parsers.parser import Parser
 from attree.ready import trained_folder
 from attree.training import adapting, start
 from attree.training.adapting import LiveSource, train_adapter
-from attree.training.fit import build_scorer, fit
+from attree.training.fit import Start, build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser
 from attree.training.recipes import (
     LEAST_THRESHOLD,
@@ -39,7 +39,6 @@ from attree.training.recipes import (
     WITH_LABELS,
     TrainingPlan,
 )
-from attree.training.start import Start
 from attree.trees.sampling import fingerprints
 from tests.refusals import refused
 from tests.training.conftest import read, run, train_into

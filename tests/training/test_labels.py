@@ -17,7 +17,7 @@ from attree.encoder.load import load_encoder
 from attree.encoder.source import resolve
 from attree.parsers.parser import Parser
 from attree.training import label_fit
-from attree.training.fit import choose, fit, grid, start_parser
+from attree.training.fit import choose, fit, start_parser
 from attree.training.gold import GoldTrees, gold_batch, gold_tree, partly_bracketed_tree, read_trees
 from attree.training.inside import marginals
 from attree.training.label_fit import Guess, _logits, labelled_spans
@@ -300,7 +300,8 @@ def test_layers_are_chosen_for_labels_that_read_others(
     trees, tuning = read(treebank, range(40)), read(treebank, range(5))
     assert len(trees.gold) == MANY_TREES
     plan = TrainingPlan(RECIPES["tree-crf-labelled"], steps=1)
-    _, tried = choose(encoder, trees, tuning, grid(plan, layers=[(5,), (6,)]))
+    plans = [replace(plan, layers=layers) for layers in [(5,), (6,)]]
+    _, tried = choose(encoder, trees, tuning, plans)
     assert [each["layers"] for each in tried] == [[5], [6]]
 
 

@@ -10,13 +10,12 @@ import pytest
 import torch
 
 from attree.training import label_fit, objectives
-from attree.training.fit import THRESHOLDS, choose, choose_threshold, fit, grid
+from attree.training.fit import THRESHOLDS, Start, carry_over, choose, choose_threshold, fit
 from attree.training.gold import gold_tree
 from attree.training.label_fit import fit_labels
 from attree.training.objectives import batches, shared_batches, train
 from attree.training.parts import BatchSource, dropout
 from attree.training.recipes import RECIPES, TrainingPlan, adapted
-from attree.training.start import Start, carry_over
 from tests.refusals import refused
 from tests.training.conftest import read
 
@@ -270,7 +269,8 @@ def test_a_loss_that_is_no_number_stops_and_names_step_and_tree(encoder, trees):
 
 def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):
     tuning = read(treebank, [30, 31, 32])
-    plans = grid(TrainingPlan(RECIPES["tree-crf"], steps=5), layers=[(0,), (1,), (2, 3)])
+    layers = [(0,), (1,), (2, 3)]
+    plans = [TrainingPlan(RECIPES["tree-crf"], layers=one, steps=5) for one in layers]
     best, tried = choose(encoder, trees, tuning, plans)
     scores = [each["f1"] for each in tried]
     assert best == plans[scores.index(max(scores))]

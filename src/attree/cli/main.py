@@ -291,9 +291,7 @@ def _misused(error: CycloptsError) -> str:
             return f"{error.token.keyword} is given twice; it takes one value"
         case exceptions.UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
             return f"there is no command {word}; {nearest(word, commands_of(group))}"
-        case exceptions.UnknownOptionError(token=Token(keyword=str(word))) if (
-            word in _after_dashes()
-        ):
+        case exceptions.UnknownOptionError(token=Token(keyword=word)) if word in _after_dashes():
             return f"too many arguments: {word}"
         case exceptions.UnusedCliTokensError(unused_tokens=list(words)):
             return f"too many arguments: {' '.join(words)}; commas separate values of an option"

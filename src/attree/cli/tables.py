@@ -35,8 +35,7 @@ def crosslingual(
     Args:
         published_table: Which of its tables.
     """
-    from attree.reports.tables.languages import crosslingual
-    from attree.reports.tables.summaries import read_published, score_rows
+    from attree.reports.tables.summaries import crosslingual, read_published, score_rows
 
     rows = score_rows(summaries, read_published(published, published_table))
     _save(output_prefix, [row.flat() for row in rows], crosslingual(rows, title))
@@ -45,8 +44,7 @@ def crosslingual(
 @app.command
 def language(summaries: Summaries, /, *, output_prefix: options.OutputPrefix) -> None:
     """One language's table: three F1 scores and label recall of every parser and baseline."""
-    from attree.reports.tables.languages import language
-    from attree.reports.tables.summaries import score_rows
+    from attree.reports.tables.summaries import language, score_rows
 
     rows = score_rows(summaries, {})
     _save(output_prefix, [row.flat() for row in rows], language(rows))
@@ -65,8 +63,7 @@ def sizes(
     Args:
         treebanks: Sentence tables.
     """
-    from attree.reports.tables.languages import size_rows, sizes
-    from attree.reports.tables.summaries import read_published
+    from attree.reports.tables.summaries import read_published, size_rows, sizes
 
     records = size_rows(treebanks, read_published(published, "dataset-size"))
     _save(output_prefix, records, sizes(records))
@@ -134,7 +131,7 @@ def show(table: Path, /) -> None:
     """
     from attree.base import tables as render
     from attree.base.reading import read_json
-    from attree.reports.tables.languages import summary_table
+    from attree.reports.tables.summaries import summary_table
 
     if table.suffix == ".json":
         render.show([summary_table(read_json(table, what="summary of scores"))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,14 +28,13 @@ from attree.parsers.batches import Prepared
 from attree.parsers.parser import Parser
 from attree.plan.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
 from attree.training.features import Features, SentenceFeatures, features_of
-from attree.training.fit import build_scorer, choose, choose_threshold, grid
+from attree.training.fit import Start, build_scorer, choose, choose_threshold
 from attree.training.gold import read_trees
 from attree.training.options import parse_layers
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
 from attree.training.recipes import TrainingPlan, adapted, recipe
 from attree.training.self_training import fit_in_rounds
-from attree.training.start import Start
 from attree.trees import FALLBACK, OK
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees
@@ -162,7 +162,9 @@ class Trainer:
                 read_trees(train.table, rows(first, train)) for rows in (drawn, set_apart)
             )
             layers = [parse_layers(text) for text in row.candidates] or [plan.layers]
-            plans = grid(replace(plan, seed=0), layers=layers, dropouts=row.dropouts)
+            recipes = [replace(plan.recipe, dropout=rate) for rate in row.dropouts] or [plan.recipe]
+            varied = itertools.product(layers, recipes)
+            plans = [replace(plan, seed=0, layers=chosen, recipe=r) for chosen, r in varied]
             best, tried = choose(self.encoder, trees, tuning, plans, first=start.parser)
             choice = {
                 "layers": list(best.layers),

@@ -24,8 +24,7 @@ from attree.plan.paths import RUN, path_of
 from attree.reports.page import charts, reading, scores
 from attree.reports.page.explorer import explorer
 from attree.reports.page.run import ReportedRun
-from attree.reports.tables.languages import SHOWN, confusion_table, language
-from attree.reports.tables.summaries import ScoreRow, by_test
+from attree.reports.tables.summaries import SHOWN, ScoreRow, by_test, confusion_table, language
 
 _HERE = Path(__file__).parent
 #: The page's scripts, in the order in which they run.

@@ -12,8 +12,14 @@ from attree.evaluation import HEADINGS
 from attree.plan.paths import BASELINES_PATH as BASELINES_FILE
 from attree.plan.paths import IMPORTED, SCORES_PATH, path_of
 from attree.reports.page.run import AskedTable, Key, ReportedRun
-from attree.reports.tables.languages import crosslingual
-from attree.reports.tables.summaries import BASELINES, ScoreRow, by_test, read_published, score_rows
+from attree.reports.tables.summaries import (
+    BASELINES,
+    ScoreRow,
+    by_test,
+    crosslingual,
+    read_published,
+    score_rows,
+)
 
 #: The baseline that no parser can beat: gold trees made binary.
 CEILING = "upper_bound"

@@ -19,8 +19,8 @@ from attree.evaluation.metrics import Scored, score
 from attree.evaluation.resampling import RESAMPLES, every_difference
 from attree.evaluation.summary import fixed_parses
 from attree.plan.paths import GRAMMAR, IMPORTED
-from attree.reports.tables.languages import RECALL
 from attree.reports.tables.summaries import (
+    RECALL,
     ScoreRow,
     by_test,
     heading_of,
