@@ -137,8 +137,6 @@ def test_bad_requests_are_one_line(stage: Stage, encoder: ResolvedEncoder) -> No
     write_json(stage.folder / "s.json", {"heads": [[0, 0]], "encoder": "another"})
     with refused("no-heads"):
         columns_for(encoder)
-    with refused("unknown-name", "int8", "float32"):
-        columns_for(encoder, every=True, precision="int8")
     with refused("no-such-head", "3.0"):
         columns_for(encoder, sets=[[(3, 0)]])
     with refused("other-encoder", file="s.json"):

@@ -43,9 +43,6 @@ def all_of(source: str = HEADS) -> str:
     return column_name(source, ALL)
 
 
-#: Types for storing values, the usual one first.
-PRECISIONS = ("float32", "float16")
-
 _LISTED = re.compile(r"\d{1,9}\.\d{1,9}(\s*,\s*\d{1,9}\.\d{1,9})*")
 
 
@@ -98,13 +95,12 @@ class _Selection(msgspec.Struct):
 class Column:
     """A column of associations: the matrices of some units, or their mean.
 
-    ``dtype`` is the type of the stored values, a name of :data:`PRECISIONS`; ``source`` is the
-    source of the units.
+    ``dtype`` is the type of the stored values, and ``source`` the source of the units.
     """
 
     units: tuple[Head, ...]
     mean: bool
-    dtype: str = PRECISIONS[0]
+    dtype: str = "float32"
     source: str = HEADS
 
     @property
@@ -114,7 +110,7 @@ class Column:
 
 
 def mean_column(
-    units: Sequence[Head], dtype: str = PRECISIONS[0], source: str = HEADS
+    units: Sequence[Head], dtype: str = "float32", source: str = HEADS
 ) -> tuple[str, Column]:
     """Return the name and the description of the column with the mean of ``units``."""
     name = column_name(source, heads_key(units))

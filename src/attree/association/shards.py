@@ -7,9 +7,9 @@ n, n)`` values, row-major. The column ``all`` has every head of the encoder, by 
 column such as ``1.7+2.8`` has the mean of these heads. Columns of other sources have the source as
 a prefix: ``states:all``, ``states:4.0``.
 
-Values are float32. float16 halves the size, changes about one tree in 900, and sentence F1 of 300
-sentences by less than 0.1. A head with nearly all attention on one neighbour is an exception: its
-split scores differ only in the last bits, and its F1 changes by half a point.
+Values are float32. float16 would halve the size, change about one tree in 900, and sentence F1 of
+300 sentences by less than 0.1; that of a head with nearly all attention on one neighbour, whose
+split scores differ only in the last bits, by half a point.
 """
 
 from __future__ import annotations

@@ -101,7 +101,6 @@ def attention_command(
     heads: options.Words | None = None,
     selection: options.Paths | None = None,
     source: options.Sources = _SOURCES,
-    precision: str = "float32",
     settings: Annotated[StageSettings, Parameter(name="*")] = StageSettings(),
 ) -> None:
     """Run an encoder over sentences and keep the attention of its heads, word by word.
@@ -110,7 +109,6 @@ def attention_command(
         output: Where to write: the manifest, its shards beside it.
         heads: Heads: all, each by itself; list:1.7,2.8, their mean. A layer is written 4.0.
         selection: Selection of heads: what `attree heads` wrote; the mean of its heads.
-        precision: float32; float16 halves the shards and changes one tree in 900.
     """
     from attree.encoder.source import find_encoder
     from attree.stages.attention import columns_for, compute_attention
@@ -132,7 +130,6 @@ def attention_command(
         sets=sets,
         selections=selection or [],
         sources=source,
-        precision=precision,
     )
     with as_table(sentences) as table:
         compute_attention(table, described, columns, output, settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -95,7 +95,6 @@ def evalb_command(
     *,
     prm: Path | None = None,
     punctuation: options.Punctuation | None = None,
-    unlabelled: bool = False,
 ) -> None:
     """Score bracketed trees as EVALB (2008) does, with its parameters and its output.
 
@@ -111,14 +110,11 @@ def evalb_command(
         gold: Gold trees in brackets, a tree a line: a file, or a pattern.
         test: Trees to score, in the same order: a file, or a pattern.
         prm: A parameter file of EVALB, or collins; without it nothing is deleted.
-        unlabelled: Ignore labels.
     """
     from attree.base.patterns import matching
     from attree.evaluation.evalb import Parameters, read_parameters, report, results
 
     parameters = Parameters() if prm is None else read_parameters(prm)
-    if unlabelled:
-        parameters = replace(parameters, labelled=False)
     scored = results(matching(gold), matching(test), parameters, punctuation=punctuation)
     for line, is_error in report(scored, parameters):
         print(line, file=sys.stderr if is_error else sys.stdout)

@@ -195,7 +195,6 @@ def report_command(
     /,
     *,
     output: options.Output,
-    trees_shown: Annotated[int, Parameter(validator=between(1))] = 60,
     run: Path | None = None,
 ) -> None:
     """Write one page about a run: tables, F1 with intervals, heads, treebanks, trees.
@@ -205,9 +204,8 @@ def report_command(
     Args:
         results: Folder of results that the workflow filled.
         output: Where to write: the page (.html).
-        trees_shown: Trees shown of each test set, half of them the worst.
         run: Request of the run, written by the workflow.
     """
     from attree.reports.page.page import write_page
 
-    write_page(results, output, sentences=trees_shown, run=run)
+    write_page(results, output, run=run)

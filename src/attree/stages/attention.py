@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from attree.association.columns import (
-    PRECISIONS,
     Column,
     all_of,
     check_selected_with,
@@ -43,7 +42,6 @@ def columns_for(
     sets: Iterable[Sequence[Head]] = (),
     selections: Iterable[str | Path] = (),
     sources: Sequence[str] = (HEADS,),
-    precision: str = PRECISIONS[0],
 ) -> dict[str, Column]:
     """Return the columns of a manifest: every head separately, or the mean of each distinct set.
 
@@ -53,17 +51,15 @@ def columns_for(
         sets: sets of units to average, for each source.
         selections: files that ``attree heads`` wrote; each names a source and units to average.
         sources: names of :data:`attree.association.sources.SOURCES`.
-        precision: the type of the stored values, one of ``columns.PRECISIONS``.
 
     Raises:
         AttreeError: nothing to compute, an unknown head, or a selection made with another encoder.
     """
-    check_name(precision, PRECISIONS, f"unknown precision {precision}")
     size = encoder.n_layers, encoder.n_heads
     columns = {}
     for source in sources if every else ():
         heads = tuple(units(source, *size))
-        columns[all_of(source)] = Column(heads, mean=False, dtype=precision, source=source)
+        columns[all_of(source)] = Column(heads, mean=False, source=source)
     wanted = [(source, heads) for source in sources for heads in sets]
     for path in selections:
         selection = read_selection(path)
@@ -71,8 +67,7 @@ def columns_for(
         check_selected_with(selection, encoder.slug, encoder.fingerprint, file=Path(path), fix=fix)
         wanted.append((selection["source"], selection["heads"]))
     columns |= dict(
-        mean_column(check_heads(source, heads, *size), precision, source)
-        for source, heads in wanted
+        mean_column(check_heads(source, heads, *size), source=source) for source, heads in wanted
     )
     if not columns:
         raise AttreeError("no-heads", "no heads are named", fix="give --heads or --selection")

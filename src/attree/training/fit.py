@@ -128,12 +128,12 @@ class Start:
             shape.get(part, {}) for part in ("projection", "boundary", "labels")
         )
         # attention is not read where it was not: it would take the encoder's upper half
-        names = [name for name in recipe.parts if name != "heads" or name in shape]
-        names += [name for name in ("dependencies",) if name in shape and name not in names]
+        kept = [name for name in recipe.parts if name != "heads" or name in shape]
+        kept += [name for name in ("dependencies",) if name in shape and name not in kept]
         label_layers = tuple(labels.get("layers", recipe.label_layers))
         return replace(
             plan,
-            recipe=replace(recipe, parts=tuple(names), label_layers=label_layers),
+            recipe=replace(recipe, parts=tuple(kept), label_layers=label_layers),
             layers=tuple(projection.get("layers", layers)),
             boundary=tuple(boundary.get("layers", ())),
             size=projection.get("size", plan.size),

@@ -27,19 +27,18 @@ from attree.reports.page.run import ReportedRun
 from attree.reports.tables.summaries import SHOWN, ScoreRow, by_test, confusion_table, language
 
 _HERE = Path(__file__).parent
+#: Trees shown of each test set, half of them the worst.
+_TREES_SHOWN = 60
 #: The page's scripts, in the order in which they run.
 _SCRIPTS = ("page.js", "explorer.js")
 
 
-def write_page(
-    results: Path, output: Path, *, sentences: int = 60, run: Path | None = None
-) -> None:
+def write_page(results: Path, output: Path, *, run: Path | None = None) -> None:
     """Write the page about a folder of results.
 
     Args:
         results: the workflow's folder of results.
         output: path of the page, written whole or not at all.
-        sentences: as for :func:`content`.
         run: path of the run's request; by default ``report/run.json`` of the results, if it
             exists.
 
@@ -50,7 +49,7 @@ def write_page(
 
     usual = Path(path_of(RUN, results=results))
     request = ReportedRun.read(run or (usual if usual.is_file() else None))
-    shown = content(results, request, sentences=sentences)
+    shown = content(results, request, sentences=_TREES_SHOWN)
     templates = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
