@@ -3,8 +3,6 @@
 The log tells which sentences earlier sessions have done, and with how many corrections.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Propose trees by a parser that is trained again, in the background, every few trees."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -6,8 +6,6 @@ origin if it has one, and carry the cookie that the one-time link sets. Bodies, 
 has, are bounded.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

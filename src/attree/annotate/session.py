@@ -1,7 +1,5 @@
 """A session of annotating: begin it, show sentences, correct, undo, save."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

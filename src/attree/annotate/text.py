@@ -1,7 +1,5 @@
 """Yield the sentences of raw text, or the trees of treebanks, with their file and line."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -19,8 +19,6 @@ correlate them with brain signals. Their counts that include preterminals are la
 every word.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager

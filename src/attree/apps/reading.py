@@ -1,7 +1,5 @@
 """Read the trees of any input: treebank files, folders, tables, output of ``attree parse``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice

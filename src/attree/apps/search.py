@@ -4,8 +4,6 @@
 ``nltk.tgrep`` makes of the pattern on every node and word. Several processes search many trees.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import re

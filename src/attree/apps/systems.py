@@ -10,8 +10,6 @@ Words are separated by single spaces, and so are spans: ``2-5`` is the third wor
 two words or more. A sentence is right if the tree has every phrase and no impossible span.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

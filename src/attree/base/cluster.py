@@ -8,8 +8,6 @@ certificate made for the run: its key stays in memory, or in files that only the
 Scratch files lie in a folder that only the user can enter.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import getpass

@@ -10,8 +10,6 @@ cache is keyed by the text of the kernel's *own file*: so a kernel calls only ke
 or a change elsewhere would be missed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """Write files whole or not at all, one writer at a time, in folders that are fit for it."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -5,8 +5,6 @@ In a pattern, ``wsj_{0125..0149}.mrg`` is a range (padded to the width of its fi
 alternatives separated by `` | ``, the first that matches a file counts.
 """
 
-from __future__ import annotations
-
 import glob
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Start and end processes fast, and end them with the program that started them."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import gc

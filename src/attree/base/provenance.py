@@ -5,8 +5,6 @@ imports, those that they import, and so on. Rules, shards, corpora and records o
 a hash of it, so that a result is made again when the code changes.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

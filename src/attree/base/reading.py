@@ -1,7 +1,5 @@
 """Read files within bounds, decompress them, and validate descriptions."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Choose objects by name: a registry maps a name to ``module:object``, imported on use."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import importlib

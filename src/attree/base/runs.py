@@ -1,7 +1,5 @@
 """Manage the folders of a run: its checkpoints, and whether its output exists already."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Iterator, Mapping

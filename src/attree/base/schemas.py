@@ -1,7 +1,5 @@
 """Parquet tables between stages: an explicit schema, and provenance in the file's metadata."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ A struct's fields are the keys; a field's annotation says which values it takes,
 docstring what it means; errors quote both. `msgspec.json.schema` writes the JSON Schema.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """Say something, or show progress, in a terminal: no control character of a text reaches it."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

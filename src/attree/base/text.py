@@ -1,7 +1,5 @@
 """Words and names as text: undo a treebank's escapes, write those of tables and pages."""
 
-from __future__ import annotations
-
 import os
 import re
 import unicodedata

@@ -4,8 +4,6 @@ Each worker has one :class:`~attree.bulk.pipeline.Pipeline` and several shards i
 its encoder never waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

@@ -1,7 +1,5 @@
 """Hand shards out to workers and collect results until all are done or a user stops the run."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """Lock the output folder of a corpus, check its content, and report the progress of its run."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Options of ``attree parse``: how rows are made and written, and where the work is done."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any

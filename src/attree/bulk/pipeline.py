@@ -7,8 +7,6 @@ lock. Batches never cross shards,
 so that a shard does not depend on the shards before it or on its worker.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

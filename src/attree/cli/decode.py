@@ -1,7 +1,5 @@
 """``attree decode``, ``apply``, ``import``, ``average``: write parses; ``speed``: time parsers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``attree encoder``: find or tune an encoder; ``attention``: what it attends to; ``heads``."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated

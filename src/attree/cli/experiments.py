@@ -1,7 +1,5 @@
 """``attree experiment``: run rows of experiments, and gather them into tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """``attree grammar``: learn a grammar from raw words, and parse by it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -4,8 +4,6 @@ A command's file is imported when the command is called, and its libraries (torc
 when it runs.
 """
 
-from __future__ import annotations
-
 import ast
 import errno
 import inspect

@@ -1,7 +1,5 @@
 """``attree parse``: trees for every line of a corpus; ``attree corpus``: how far a run is."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path

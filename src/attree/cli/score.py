@@ -1,7 +1,5 @@
 """``attree score``, ``attree baselines``, ``attree evalb``: scores of parses and of fixed trees."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

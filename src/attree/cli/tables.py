@@ -1,7 +1,5 @@
 """``attree table``, ``figure``, ``report``: what people read about summaries and whole runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """``attree train``: a parser from a handful of trees; ``attree publish``: a copy for others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -5,8 +5,6 @@ RoBERTa, XLM-RoBERTa, CamemBERT. Parts have the names that they have in ``transf
 checkpoints and low-rank weights name them so.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 

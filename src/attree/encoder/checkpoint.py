@@ -4,8 +4,6 @@ Only files that are checked and hashed here are read: :func:`only_checked` gives
 folder with these files and no others.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

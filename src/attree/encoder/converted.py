@@ -10,8 +10,6 @@ hash of its source and the version of the converter identify it, as versions of 
 different bytes.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Choose the device and dtype that an encoder is computed with; imports only torch."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ LoRA (Hu et al. 2022, *Low-Rank Adaptation of Large Language Models*): ``A`` (ra
 added to the encoder's own weights when it is loaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

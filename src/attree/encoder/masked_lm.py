@@ -1,7 +1,5 @@
 """Train a masked language model on text with the Trainer of transformers."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator

@@ -5,8 +5,6 @@ there oneDNN takes less than half of the time. In bfloat16 torch takes oneDNN to
 weights out anew for every product.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

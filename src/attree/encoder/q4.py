@@ -6,8 +6,6 @@ as float16 cannot represent every product of scale and weight. A file comes here
 hash that :mod:`attree.encoder.converted` knows, so its content is not questioned again.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Tune an encoder on raw text as a masked language model."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ sentence is always a gold and a predicted span in corpus F1, and never one in se
 this package imports nothing heavy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

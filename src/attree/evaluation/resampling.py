@@ -4,8 +4,6 @@ Sentences are drawn with replacement, the same for both parsers. The difference 
 compared with the observed difference (Berg-Kirkpatrick, Burkett and Klein 2012).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 The loops are in one file because compiled code is cached by file (see :mod:`attree.base.compiled`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

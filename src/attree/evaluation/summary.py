@@ -1,7 +1,5 @@
 """Summaries of scores as JSON: percentages, how they were computed, rows by sentence; baselines."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run rows of unsupervised parsers: rank heads on some trees, average them, score a test set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Gather the records of an experiment's rows into cells, and cells into tables."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Run rows of few-shot parsers: train them on drawn trees, then score a test set."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The folder of a grammar: ``grammar.json``, its weights, and a table of its epochs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

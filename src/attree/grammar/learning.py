@@ -5,8 +5,6 @@ the seed and the epoch's number, not on a generator's state. The final weights a
 epoch with the lowest perplexity on held-out sentences.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """What grammar to learn, and how: the options of ``attree grammar train``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

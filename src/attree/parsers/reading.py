@@ -5,8 +5,6 @@ recall of subtrees in percent (see :mod:`attree.evaluation.metrics`), and whethe
 trained on.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ A class has those of one section of the configuration. Snakemake calls them with
 and options also with the files that the job has got.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Rows and jobs of the ``experiments`` of a configuration; input functions of the rules."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 ``<results>`` stands for the results folder of the configuration; Snakemake fills it in.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 #: Takes the place of the encoder in paths of imported trees.

@@ -4,8 +4,6 @@ A *row* is one parser of one encoder on one split of one language; it is what ``
 ``results/scores`` hold a file for.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

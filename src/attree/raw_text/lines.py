@@ -1,7 +1,5 @@
 """Read the text of a payload's lines, or the reason why a line has none; read text to train on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

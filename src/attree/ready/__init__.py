@@ -1,7 +1,5 @@
 """Parsers that come with attree: folders of ``attree train``, and heads for unsupervised ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Draw figures: lines with error bars, heat maps of heads and of words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Two-dimensional prefix sums: four cells give the sum over any rectangle of a matrix."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

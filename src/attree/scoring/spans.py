@@ -41,8 +41,6 @@ and their ensemble, which combines the heads' trees (:mod:`attree.association.he
 scores here average several heads instead, which is not what they do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

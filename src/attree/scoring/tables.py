@@ -16,8 +16,6 @@ that writes the table of left and right terms. A score that depends on ``k`` alo
 ``left(i, k) = d(k)``, ``right = 0``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

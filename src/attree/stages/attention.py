@@ -1,7 +1,5 @@
 """Compute the associations of a sentence table in shards, on Dask workers, with a manifest."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

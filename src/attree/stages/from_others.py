@@ -1,7 +1,5 @@
 """Write tables of parses from a file of trees, or as the average of other tables of parses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parse a treebank by a trained parser; measure the speed of parsers, words to trees."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

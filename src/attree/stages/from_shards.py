@@ -1,7 +1,5 @@
 """Parse a treebank from the associations that the attention stage wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

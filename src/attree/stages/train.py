@@ -1,7 +1,5 @@
 """Train a parser on chosen trees: run the encoder, fit, write its folder."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """Adapt an encoder to trees: train low-rank weights in its layers together with a parser."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

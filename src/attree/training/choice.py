@@ -1,7 +1,5 @@
 """Choose disjoint trees for training and early stopping."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

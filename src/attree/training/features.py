@@ -4,8 +4,6 @@ Training draws ten sentences a step, in any order. Features of thousands of sent
 memory-mapped file, and each batch gives its pages back once it is copied.
 """
 
-from __future__ import annotations
-
 import math
 import mmap
 from collections.abc import Callable, Iterator, Sequence

@@ -5,8 +5,6 @@ partition function with respect to a span's score is the span's marginal. The ou
 it in one more sweep, without a recorded graph.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

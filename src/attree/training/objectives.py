@@ -1,7 +1,5 @@
 """Training losses, and one trainer for all of them."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

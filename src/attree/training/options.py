@@ -1,7 +1,5 @@
 """Options of ``attree train``: which trees, which parser, and how it is trained."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import asdict, dataclass

@@ -6,8 +6,6 @@ A :class:`Projection` maps frozen hidden states to a word × word log associatio
 are averaged.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ frozen encoder; the raw sentences are the remaining ones of the treebank, withou
 is one round; and no augmentation by swapped subtrees, which needs labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

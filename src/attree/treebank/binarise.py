@@ -1,7 +1,5 @@
 """Binarise gold trees: split every span in two until only words are left."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 

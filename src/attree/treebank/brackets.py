@@ -10,8 +10,6 @@ leaf is a word, and white space separates words. A node without a leaf is a word
 made of punctuation marks, as in ``(,)``; else it is empty and pruned.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

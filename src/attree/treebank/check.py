@@ -4,8 +4,6 @@
 probably wrong; `warnings` names what looks wrong, with the setting that mends it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Remove punctuation by a policy, and choose which sentences are kept."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import functools

@@ -11,8 +11,6 @@ Lines are split here, not by the ``conllu`` package, which gives no line numbers
 bad sentence of a file, and builds a dictionary for each word.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import re

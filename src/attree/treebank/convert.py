@@ -1,7 +1,5 @@
 """Convert treebank files into another format: ``attree treebank convert``."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import re

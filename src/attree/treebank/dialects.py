@@ -3,8 +3,6 @@
 A dialect declares the form of its leaves, the leaves that are no words, and a test of its files.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

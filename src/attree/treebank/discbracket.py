@@ -4,8 +4,6 @@ A line holds a tree: ``(S (VP (VB 1=go)) (NP 0=we))``, or ``(S (VP (VB 1)) (NP 0
 words separated by spaces. Numbers count from 0, or from 1 where none is 0.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

@@ -6,8 +6,6 @@ the edge, parent. Nodes are called ``#500`` and up, 0 is the virtual root. Colum
 more numbers, as a function may be a number, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

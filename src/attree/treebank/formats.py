@@ -1,7 +1,5 @@
 """Register the treebank formats by name, and read files of any format."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections import Counter

@@ -15,8 +15,6 @@ without a space. Tags are optional; if one word of a tree has no tag, no word of
 bracket around one word is a phrase.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterator

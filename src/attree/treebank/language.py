@@ -6,8 +6,6 @@ overrides both, or names a language in another folder (``folder:``). The Snakefi
 module while it is parsed, so it imports nothing heavy.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import os

@@ -17,8 +17,6 @@ early (more brackets follow on an indented line) is one broken sentence. If they
 (a whole treebank on one line), only the tree at the fault is broken.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import dataclass, field

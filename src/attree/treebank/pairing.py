@@ -5,8 +5,6 @@ gold sentence are removed from its partner too. So the tags of predictions do no
 predictions without punctuation can be paired as well.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Define what readers share: sentences, settings, formats, text of any bytes."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Callable, Iterator

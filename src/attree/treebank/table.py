@@ -1,7 +1,5 @@
 """Convert sentences to an Arrow table, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice
 

@@ -8,8 +8,6 @@ Expat parses it, since it knows line numbers. A document that declares an entity
 no entity is expanded or fetched.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterator

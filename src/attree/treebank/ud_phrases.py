@@ -31,8 +31,6 @@ dependents (see `Tree.labels`). The label is ``None`` where treebanks disagree: 
 an adposition is a PP in French and an S in English, a second conjunct without subject a VP or an S.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import zlib

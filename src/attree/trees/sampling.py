@@ -1,7 +1,5 @@
 """Sample trees of a treebank, and keep training trees apart from evaluated ones."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ that a chart suits light and dark pages and paper. Text stays text, and every ba
 numbers when it is pointed at.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import re

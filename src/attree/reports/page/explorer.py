@@ -1,7 +1,5 @@
 """Content of the tree explorer: sentences of each test set, their trees and associations."""
 
-from __future__ import annotations
-
 import base64
 import math
 from collections.abc import Iterator, Sequence

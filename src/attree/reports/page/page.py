@@ -1,7 +1,5 @@
 """The page itself: content from a folder of results, in a template with scripts and styles."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

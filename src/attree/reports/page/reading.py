@@ -1,7 +1,5 @@
 """Report on input and failures: sentences read and lost, failed jobs, time and memory."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import re

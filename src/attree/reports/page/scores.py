@@ -1,7 +1,5 @@
 """Report on scores: tables over languages, counts of wins, and a summary in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compare all systems: computed ones, imported trees, and published figures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """What summaries of scores say, a row each; tables over languages, of one language, of sizes."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
