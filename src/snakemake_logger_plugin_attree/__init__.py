@@ -14,8 +14,7 @@ from typing import Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from attree.base.terminal import progress
-from attree.base.text import safe
+from attree.base.terminal import progress, safe
 
 #: What Snakemake says besides of a job that failed; the job's own line says it better.
 _ECHOES = ("RuleException", "CalledProcessError", "Exiting because", "At least one job", "Shutting")

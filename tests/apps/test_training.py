@@ -13,8 +13,8 @@ from attree.apps import few_shot
 from attree.apps.few_shot import FewShotPlan, split
 from attree.base.errors import AttreeError
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
+from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
-from attree.evaluation.summary import fixed_parses
 from attree.parsers.parser import Parser
 from attree.treebank.as_table import Treebank
 from attree.treebank.sentence import SplitSettings

@@ -14,9 +14,9 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from attree.association.columns import HeadSelection
 from attree.association.compute import StageSettings
 from attree.association.ranking import rank
+from attree.association.selection import HeadSelection
 from attree.base.files import write_json
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.cli.treebank import run as convert

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.association.columns import HeadSelection, heads_key, read_selection
+from attree.association.columns import heads_key, read_selection
 from attree.association.ranking import Agreement, Ranking, Recipe, rank, rank_heads
+from attree.association.selection import HeadSelection
 from attree.base.reading import read_json
 from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.decoding.batch import decode, syntactic_distances

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from attree.base.files import write_json
 from tests.refusals import refused
 
 EVERY = Column(((0, 0), (0, 1)), mean=False)
-NAME, MEAN = mean_column([(0, 1), (0, 0)], "float16")
+NAME, _MEAN = mean_column([(0, 1), (0, 0)])
+MEAN = replace(_MEAN, dtype="float16")
 COLUMNS = {ALL: EVERY, NAME: MEAN}
 N_WORDS = np.array([3, 1, 0, 5], dtype=np.int32)
 CELLS = int((N_WORDS.astype(int) ** 2).sum())

@@ -398,4 +398,4 @@ def _named_wrongly() -> Iterator[Row]:
     for option in empty:
         name = option.split()[0]
         command = f"parse {{base}}/lines.txt --output out {option}"
-        yield Row(f"empty{name}", command, (f"{name} needs a value",), status=2)
+        yield Row(f"empty{name}", command, (f"{name} requires an argument",), status=2)

@@ -224,7 +224,7 @@ _TRAIN = {
     "rate": ("--learning-rate -1", "learning", 2),
     "rate-nan": ("--learning-rate nan", "learning", 2),
     "dropout": ("--dropout 5", "dropout", 2),
-    "trees": ("--trees 0", "bad-count", 1),
+    "trees": ("--trees 0", "not-a-number", 1),
     "trees-text": ("--trees lots", "lots", 1),
     "parser": ("--parser ../x", "../x", 1),
     "layer": ("--layer 99", "99", 1),

@@ -93,7 +93,7 @@ def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[s
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("train --parser fpio --parser fpoa", "--parser is given twice"),
+        ("train --parser fpio --parser fpoa", "--parser specified multiple times"),
         ("train --allow-overlap", "no effect without --evaluate-on"),
         ("evaluate a.mrg --gold b.mrg --draws 2", "no effect without --train or --split"),
         ("evaluate a.mrg --split 2: --worst 2", "--worst and --split exclude each other"),
@@ -102,7 +102,7 @@ def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[s
         ("try x --overwrite", "--overwrite has no effect without --svg"),
         (
             "score p --sentences s --output o --summary j --parser-name a --parser-name b",
-            "is given twice",
+            "specified multiple times",
         ),
     ],
 )
@@ -122,8 +122,8 @@ def test_options_without_effect_and_second_ones_are_refused(words: str, says: st
         ("train --sentences a.mrg --output p --trees 3 --steps .5", "no whole number"),
         (f"train --sentences a.mrg --output p --seed {10**30}", "between 0 and 4294967295"),
         ("train --sentences a.mrg --output p --learning-rate 1e30", "between 0 and 1"),
-        ("parse a.txt --output o --scheduler ''", "--scheduler needs a value"),
-        ("publish p --output o --licence '' --sources s", "--licence needs a value"),
+        ("parse a.txt --output o --scheduler ''", "--scheduler requires an argument"),
+        ("publish p --output o --licence '' --sources s", "--licence requires an argument"),
     ],
 )
 def test_a_value_that_is_none_or_out_of_bounds_is_refused(words: str, says: str) -> None:

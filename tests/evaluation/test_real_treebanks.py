@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from attree.base.patterns import find
+from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import Counts, score, upper_bound
-from attree.evaluation.summary import fixed_parses
 from attree.treebank.cleaning import CleaningCounts as Read
 from attree.treebank.cleaning import prepare
 from attree.treebank.formats import read_files, resolve

@@ -14,7 +14,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from attree.base.schemas import PARSES_SCHEMA, read_table
-from attree.cli import grammar as command
+from attree.cli import train as command
 from attree.grammar.folder import read_grammar
 from attree.grammar.learning import batches, learn, read_sentences
 from attree.grammar.model import Vocabulary

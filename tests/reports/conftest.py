@@ -22,7 +22,8 @@ from attree.base.schemas import (
     write_table,
 )
 from attree.evaluation import DEFAULT_LABELS
-from attree.evaluation.summary import score_parses, write_baselines
+from attree.evaluation.baselines import write_baselines
+from attree.evaluation.summary import score_parses
 from attree.reports.page.page import write_page
 from attree.reports.page.run import AskedTable, ReportedRun
 from attree.stages.from_others import write_imported

@@ -17,8 +17,9 @@ from attree.base.files import write_json
 from attree.base.schemas import PARSES_SCHEMA, write_table
 from attree.cli import tables as command
 from attree.decoding.fixed import fixed_trees
+from attree.evaluation.baselines import write_baselines
 from attree.evaluation.resampling import every_difference
-from attree.evaluation.summary import score_parses, write_baselines
+from attree.evaluation.summary import score_parses
 from attree.reports.tables.comparison import System, compared, comparison, read_figures, systems
 from attree.trees.parses import Parses
 from tests.refusals import refused

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 from attree.base.schemas import read_table
 from attree.encoder.converted import installed
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.low_rank import weights_of
+from attree.encoder.packed import weights_of
 from attree.encoder.source import (
     DTYPES,
     ResolvedEncoder,
@@ -28,7 +28,8 @@ from attree.encoder.source import (
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import trained_folder
-from attree.training import adapting, start
+from attree.training import adapting
+from attree.training import fit as start
 from attree.training.adapting import LiveSource, train_adapter
 from attree.training.fit import Start, build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser

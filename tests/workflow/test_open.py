@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from attree.association.columns import HeadSelection
+from attree.association.selection import HeadSelection
 from attree.base.reading import read_json
 from attree.encoder.converted import installed
 from attree.ready import ready_heads

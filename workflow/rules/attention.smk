@@ -17,7 +17,7 @@ rule attention_all:
         "../../envs/cpu.yaml"
     threads: TREEBANKS.threads
     params:
-        code=code_of("attree.cli.encoder:attention_command", not_run=HEADS.not_run),
+        code=code_of("attree.cli.attention:attention_command", not_run=HEADS.not_run),
         heads=EXPERIMENTS.all_options,
         options=ENCODERS.running_options,
     shell:
@@ -38,6 +38,6 @@ use rule attention_all as attention_selected with:
     benchmark:
         "<benchmarks>/attention/{encoder}/selected/{language}/{split}.tsv"
     params:
-        code=code_of("attree.cli.encoder:attention_command", not_run=HEADS.not_run),
+        code=code_of("attree.cli.attention:attention_command", not_run=HEADS.not_run),
         heads=HEADS.selections_options,
         options=ENCODERS.running_options,

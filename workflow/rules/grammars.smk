@@ -27,7 +27,7 @@ rule grammar:
         "../../envs/cpu.yaml"
     threads: 2
     params:
-        code=code_of("attree.cli.grammar:train"),
+        code=code_of("attree.cli.train:train"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=GRAMMARS.options,
     shell:
@@ -48,7 +48,7 @@ rule grammar_parses:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.cli.grammar:parse"),
+        code=code_of("attree.cli.train:parse"),
         folder=subpath(input.learnt, strip_suffix=".done"),
     shell:
         "attree grammar parse {input.sentences:q} --grammar {params.folder:q} --output {output:q}"

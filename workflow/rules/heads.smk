@@ -12,7 +12,7 @@ rule heads:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.cli.encoder:heads_command"),
+        code=code_of("attree.cli.heads:heads_command"),
         recipe=HEADS.recipe_options,
         selection=HEADS.selection_options,
     shell:

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.association.columns import HeadSelection
 from attree.association.compute import StageSettings
 from attree.association.ranking import rank
+from attree.association.selection import HeadSelection
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
 from attree.base.terminal import progress, say

@@ -21,8 +21,7 @@ from attree.base.errors import AttreeError
 from attree.base.patterns import matching
 from attree.base.reading import opened
 from attree.base.tables import Table
-from attree.base.terminal import say
-from attree.base.text import safe
+from attree.base.terminal import safe, say
 from attree.bulk.output import is_output, read_trees
 from attree.evaluation.side_by_side import Evaluation, Gold, System, sentence_of
 from attree.parsers.parser import Parser

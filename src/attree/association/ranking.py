@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.association.columns import AGREEMENT, RANKED_BY, HeadSelection, all_of
+from attree.association.columns import AGREEMENT, all_of
+from attree.association.selection import RANKED_BY, HeadSelection
 from attree.association.shards import AssociationBatch, column_units, read, read_manifest
 from attree.association.sources import HEADS as ATTENTION
 from attree.base.errors import AttreeError

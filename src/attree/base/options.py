@@ -186,10 +186,8 @@ ParsesOutput = Annotated[Path, _option("Where to write: the table of parses (Par
 OutputPrefix = Annotated[
     str, _option("Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")
 ]
-_AS_PICTURE = {"validator": validators.Path(ext=("png", "svg", "pdf"))}
-PictureOutput = Annotated[
-    Path, Parameter(help="Where to write: the picture, .png, .svg or .pdf.", **_AS_PICTURE)
-]
+_PICTURE = validators.Path(ext=("png", "svg", "pdf"))
+PictureOutput = Annotated[Path, Parameter(help="Where to write: the picture.", validator=_PICTURE)]
 Overwrite = Annotated[bool, _option("Replace an output that is here already.")]
 Restart = Annotated[bool, _option("Replace the result of other settings, input or code.")]
 Svg = Annotated[Path, _option("Draw what is printed into this file too.")]
@@ -245,9 +243,7 @@ Encoder = Annotated[
         completer=encoders,
     ),
 ]
-Device = Annotated[
-    str, _option("Where the encoder runs: cpu, cuda, cuda:1. Default: a GPU, if any.")
-]
+Device = Annotated[str, _option("Where the encoder runs: cpu, cuda, cuda:1. Default: a GPU.")]
 Dtype = Annotated[
     str, _option("Type of the encoder's numbers: float32, bfloat16, or auto, as the device has it.")
 ]
@@ -288,9 +284,7 @@ Batch = Annotated[int, _option("Sentences in a batch.", 1)]
 LearningRate = Annotated[float, _option("Peak learning rate.", 0, 1)]
 First = Annotated[int, _option("How many sentences to take, from the first on.", 1)]
 Workers = Annotated[int, _option("Worker processes.", 0)]
-Threads = Annotated[
-    int, _option("CPU threads of each process. Default: torch's own.", 1, MOST_THREADS)
-]
+Threads = Annotated[int, _option("CPU threads a process. Default: torch's own.", 1, MOST_THREADS)]
 TokensPerBatch = Annotated[int, _option("Word pieces in a batch. Default: as suits the device.", 1)]
 Scheduler = Annotated[str, _option("Address of a Dask scheduler.")]
 HeldOutShare = Annotated[float, _option("Share kept to measure on.", 0, 1, name="--held-out-share")]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file, write_text
 from attree.base.reading import described
-from attree.base.text import markdown, safe
+from attree.base.terminal import safe
+from attree.base.text import markdown
 
 if TYPE_CHECKING:
     from rich.console import Console

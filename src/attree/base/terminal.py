@@ -11,7 +11,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from attree.base.text import safe
+#: C0, DEL and C1 controls, and the marks that change the direction of text.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def safe(text: str) -> str:
+    """Return text for a terminal: a control character is shown as ``\\x1b``, never sent."""
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
 
 #: Those of them that JSON does not escape, and surrogates, which have no encoding.
 _UNPRINTED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -5,17 +5,11 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-#: C0, DEL and C1 controls, and the marks that change the direction of text.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from attree.base.terminal import safe
 
 #: PTB's escapes in words.
 _ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
 _BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
-
-
-def safe(text: str) -> str:
-    """Return text for a terminal: a control character is shown as ``\\x1b``, never sent."""
-    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def unescape(word: str) -> str:

@@ -20,8 +20,7 @@ from attree.base.errors import AttreeError
 from attree.base.options import TextOptions
 from attree.base.process import end
 from attree.base.provenance import code_hash
-from attree.base.terminal import Progress, say
-from attree.base.text import safe
+from attree.base.terminal import Progress, safe, say
 from attree.bulk import folder as folders
 from attree.bulk.driver import Driver, Outcome, Stop, Workers, gpus
 from attree.bulk.manifest import Manifest, Shard, check_same, cut, input_changed

@@ -16,8 +16,7 @@ from cyclopts import Parameter
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions, between
-from attree.base.terminal import progress, say, silent
-from attree.base.text import safe
+from attree.base.terminal import progress, safe, say, silent
 from attree.ready import default_parser
 
 if TYPE_CHECKING:

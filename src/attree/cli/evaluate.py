@@ -14,8 +14,7 @@ from cyclopts import Parameter
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import ReadingOptions
-from attree.base.terminal import in_json, say
-from attree.base.text import safe
+from attree.base.terminal import in_json, safe, say
 from attree.cli.treebank import TreeOptions
 from attree.training import STEPS
 
@@ -121,10 +120,8 @@ def evaluate_command(
     if not all(re.fullmatch("0*[1-9][0-9]{0,8}", number) for number in trees):
         problem = f"--trees {','.join(trees)} is no list of numbers"
         raise AttreeError("not-a-number", problem, fix="write 10,20,40")
-    numbers = tuple(map(int, trees))
-    plan = FewShotPlan(
-        names, numbers, draws, encoder, steps, device, max_words, allow_overlap, start
-    )
+    sizes = tuple(map(int, trees))
+    plan = FewShotPlan(names, sizes, draws, encoder, steps, device, max_words, allow_overlap, start)
     trained = train or predictions or []
     treebanks = [Treebank.read_all(paths, settings) for paths in (trained, test) if paths]
     for treebank in treebanks:
@@ -167,7 +164,7 @@ def measures_command(
     """
     from attree.apps.measures import check_output, write_measures
     from attree.apps.reading import Reading
-    from attree.base.text import safe
+    from attree.base.terminal import safe
     from attree.treebank.language_file import settings_of
 
     check_output(output, overwrite=overwrite)

@@ -23,7 +23,7 @@ from attree.base import process
 from attree.base.errors import DEBUG, AttreeError, errno_of
 from attree.base.options import EXCLUDES, NEEDS, separated
 from attree.base.registry import definition, nearest
-from attree.base.text import safe
+from attree.base.terminal import safe
 
 #: Columns of help.
 _WIDTH = 80
@@ -95,7 +95,7 @@ SECTIONS = {
         "choose": "attree.cli.annotate:choose_command",
         "train": "attree.cli.train:train_command",
         "publish": "attree.cli.train:publish_command",
-        "grammar": "attree.cli.grammar:app",
+        "grammar": "attree.cli.train:grammar",
         "evaluate": "attree.cli.evaluate:evaluate_command",
         "evalb": "attree.cli.score:evalb_command",
         "measures": "attree.cli.evaluate:measures_command",
@@ -105,8 +105,8 @@ SECTIONS = {
     },
     "Stages, which the workflow calls": {
         "encoder": "attree.cli.encoder:app",
-        "attention": "attree.cli.encoder:attention_command",
-        "heads": "attree.cli.encoder:heads_command",
+        "attention": "attree.cli.attention:attention_command",
+        "heads": "attree.cli.heads:heads_command",
         "decode": "attree.cli.decode:decode_command",
         "apply": "attree.cli.decode:apply_command",
         "import": "attree.cli.decode:import_command",
@@ -272,8 +272,9 @@ def _in_one_line(error: Exception) -> str:
     library = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and library in _EXTRAS:
         return f"{library} is not installed — pip install 'attree[{_EXTRAS[library]}]'"
-    if (number := errno_of(error)) in _REASONS:
-        reason, fix = _REASONS[number]
+    if (number := errno_of(error)) in (*_FULL, *_PATHS, errno.ELOOP):
+        said = os.strerror(number or 0).lower()
+        reason, fix = _SPACE if number in _FULL else (said, "check this path and who owns it")
         return str(AttreeError("system", reason, file=getattr(error, "filename", None), fix=fix))
     message = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
     return f"unexpected {message} — this is a bug of attree: `attree --debug …` prints where"
@@ -282,11 +283,6 @@ def _in_one_line(error: Exception) -> str:
 def _misused(error: CycloptsError) -> str:
     """Return the problem of a wrong command line."""
     match error:
-        case exceptions.MissingArgumentError(argument=Argument() as one):
-            name = one.field_info.name.upper() if one.index is not None else one.name
-            return f"{name} needs a value" if one.tokens or error.keyword else f"{name} is missing"
-        case exceptions.RepeatArgumentError():
-            return f"{error.token.keyword} is given twice; it takes one value"
         case exceptions.UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
             return f"there is no command {word}; {nearest(word, commands_of(group))}"
         case exceptions.UnknownOptionError(token=Token(keyword=word)) if word in _after_dashes():
@@ -296,20 +292,10 @@ def _misused(error: CycloptsError) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-_FULL = ("the disk is full", "free some space and run again; nothing half-written was left")
-_DENIED = ("permission denied", "check who owns the folder")
-_IN_THE_WAY = ("a file or a link is where a folder is needed", "choose another name")
-_REASONS = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EACCES: _DENIED,
-    errno.EROFS: _DENIED,
-    errno.ENOTDIR: _IN_THE_WAY,
-    errno.EEXIST: _IN_THE_WAY,
-    errno.EISDIR: ("this is a folder where a file is needed", "name a file"),
-    errno.ENAMETOOLONG: ("this name is too long", "choose a shorter one"),
-    errno.ELOOP: ("these links lead in a circle", "correct them"),
-}
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_SPACE = ("the disk is full", "free some space and run again; nothing half-written was left")
+#: What the system says of a path that a user names.
+_PATHS = (errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG)
 
 
 #: Library that the core does not need → the extra that brings it.

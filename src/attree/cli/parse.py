@@ -10,8 +10,7 @@ from cyclopts import App, Parameter
 from attree.base import options
 from attree.base.options import TextOptions
 from attree.base.registry import check_name
-from attree.base.terminal import in_json, progress, say, unread
-from attree.base.text import safe
+from attree.base.terminal import in_json, progress, safe, say, unread
 from attree.bulk.options import Place, RowSettings, RunSettings
 from attree.parsers.find import Overrides, find_parser
 from attree.ready import default_parser

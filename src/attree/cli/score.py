@@ -79,7 +79,7 @@ def baselines_command(
         output: Where to write: the summary (JSON).
         seeds: Seeds of each kind of random trees.
     """
-    from attree.evaluation.summary import write_baselines
+    from attree.evaluation.baselines import write_baselines
     from attree.treebank.as_table import as_table
 
     with as_table(sentences) as gold:

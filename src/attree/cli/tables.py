@@ -188,13 +188,7 @@ def labels(*, scores: Path, output: options.PictureOutput, title: options.Title 
     drawing.save(drawing.labels(names, shown.counts, title or str(scores)), output)
 
 
-def report_command(
-    results: Path,
-    /,
-    *,
-    output: options.Output,
-    run: Path | None = None,
-) -> None:
+def report_command(results: Path, /, *, output: options.Output, run: Path | None = None) -> None:
     """Write one page about a run: tables, F1 with intervals, heads, treebanks, trees.
 
     The page needs no network. Example: attree report results --output results/report/index.html

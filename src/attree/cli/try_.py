@@ -13,8 +13,7 @@ from cyclopts import Parameter
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import between
-from attree.base.terminal import in_json, say, unread
-from attree.base.text import safe
+from attree.base.terminal import in_json, safe, say, unread
 from attree.decoding import MOST_BEST
 from attree.ready import default_parser
 

@@ -18,9 +18,9 @@ import numpy as np
 from attree.base.errors import AttreeError
 from attree.base.tables import Table, number, show
 from attree.evaluation import HEADED, HEADINGS, METRICS
+from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import Counts, Scored, score, upper_bound
 from attree.evaluation.resampling import RESAMPLES, interval, paired_bootstraps
-from attree.evaluation.summary import fixed_parses
 from attree.treebank.as_table import Treebank, is_table
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.formats import resolve, together

@@ -1,6 +1,5 @@
-"""Summaries of scores as JSON: percentages, how they were computed, rows by sentence; baselines."""
+"""Summaries of scores as JSON: percentages, and how they were computed; a row per sentence."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,8 @@ import pyarrow as pa
 from attree.base import schemas
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.decoding import FIXED
-from attree.decoding.fixed import fixed_trees
 from attree.evaluation import METRICS
-from attree.evaluation.metrics import Counts, score, upper_bound
+from attree.evaluation.metrics import Counts, score
 from attree.trees.parses import Parses
 
 #: The modules that decide a score.
@@ -117,58 +114,3 @@ def score_parses(
     }
     write_json(summary, result)
     return result
-
-
-def fixed_parses(name: str, gold: Parses, *, seed: int = 0) -> Parses:
-    """Return the trees of a baseline of ``attree.decoding.FIXED`` for the gold sentences."""
-    trees = fixed_trees(name, gold.n_words, seed=seed, sentences=gold.sentence)
-    return Parses.all_ok(gold.sentence, trees)
-
-
-def write_baselines(
-    sentences: Path, output: Path, *, labels: Sequence[str], max_words: int | None, seeds: int
-) -> None:
-    """Score every baseline on a sentence table and write the summary.
-
-    Random trees are scored with the seeds 0 to ``seeds - 1``: the summary has the mean, the sample
-    standard deviation (divided by ``seeds - 1``) and the maximum of each score.
-    """
-    gold, metadata = read_gold(sentences)
-    how: dict[str, Any] = {"labels": list(labels), "max_words": max_words}
-    ceiling = upper_bound(gold, **how).counts
-    scores = {}
-    for name in FIXED:
-        random = name.startswith("random_")
-        runs = [
-            score(gold, fixed_parses(name, gold, seed=seed), **how).counts
-            for seed in range(seeds if random else 1)
-        ]
-        scores[name] = _summarise(runs) if random else percentages(runs[0])
-    scores["upper_bound"] = percentages(ceiling)
-    summary = {
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
-        "baselines": scores,
-        "protocol": protocol(metadata, ceiling, len(gold), max_words),
-        "provenance": provenance(
-            code=["attree.evaluation.summary"], settings={**how, "seeds": seeds}
-        ),
-    }
-    write_json(output, summary)
-
-
-def _summarise(runs: Sequence[Counts]) -> dict[str, Any]:
-    """Return means, standard deviations and maxima of the scores of several seeds."""
-    summary: dict[str, Any] = {**dict.fromkeys(METRICS), "seeds": len(runs), "std": {}, "max": {}}
-    for metric in METRICS:
-        values = [getattr(counts, metric) for counts in runs]
-        if None not in values:
-            summary[metric], summary["max"][metric] = statistics.fmean(values), max(values)
-            summary["std"][metric] = statistics.stdev(values) if len(values) > 1 else 0.0
-    summary["label_recall"] = {}
-    for name, label in runs[0].labels.items():
-        each = (counts.labels[name].recall for counts in runs)
-        recalls = [recall for recall in each if recall is not None]
-        recall = statistics.fmean(recalls) if recalls else None
-        summary["label_recall"][name] = {"recall": recall, "count": label.count}
-    return summary

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attree.association.columns import AGREEMENT, RANKED_BY, HeadSelection, all_of
+from attree.association.columns import AGREEMENT, all_of
 from attree.association.ranking import rank
+from attree.association.selection import RANKED_BY, HeadSelection
 from attree.association.shards import column_units, read_manifest
 from attree.association.sources import HEADS
 from attree.decoding import Recipe

@@ -15,12 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from attree.association.columns import (
-    HeadSelection,
-    check_selected_with,
-    mean_column,
-    read_selection,
-)
+from attree.association.columns import check_selected_with, mean_column, read_selection
+from attree.association.selection import HeadSelection
 from attree.association.sources import HEADS, check_heads, load_source
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest

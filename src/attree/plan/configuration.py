@@ -150,7 +150,7 @@ class ParserSettings(Keys):
     source: Annotated[str, one_of("attree.association.sources:SOURCES")] = "heads"
     association: Annotated[str, one_of("attree.scoring:ASSOCIATIONS")] = "raw"
     heads: Annotated[str, Meta(pattern=_HEADS)] = "above:30"
-    rank_by: Annotated[str, one_of("attree.association.columns:RANKED_BY")] = "corpus_f1"
+    rank_by: Annotated[str, one_of("attree.association.selection:RANKED_BY")] = "corpus_f1"
     tuning: OwnTuning = OPTIONAL
 
 

@@ -42,9 +42,8 @@ class _Expander:
         rows: list[PlacedRow] = []
         for position, run in enumerate(spec.runs):
             for language in run.languages or [_LANGUAGE]:
-                train, *test = (
-                    name.replace(_LANGUAGE, language) for name in (run.train, *run.test)
-                )
+                sets = (run.train, *run.test)
+                train, *test = (one.replace(_LANGUAGE, language) for one in sets)
                 entry = with_keys(run, train=train, test=test)
                 rows += self._rows(entry, spec.columns, f"{where}.runs[{position}]")
         if spec.panels:
@@ -61,7 +60,9 @@ class _Expander:
         for parser, slug, layer, size, trees, longest, test in itertools.product(*lists, run.test):
             kind, settings = self._parser(parser, run, where)
             is_trained = kind == "trained"
-            for encoder, seed in itertools.product(sources[slug], _draws(run, trees)):
+            # one draw of all trees, or of those set apart
+            draws = range(1 if trees in (APART, "all") else run.draws)
+            for encoder, seed in itertools.product(sources[slug], draws):
                 row = ExperimentRow(
                     kind,
                     encoder,
@@ -115,11 +116,6 @@ def column_of(row: ExperimentRow, axis: str) -> str:
     if axis == "max_words":
         return "all" if value is None else f"≤{value}"
     return "middle" if axis == "layer" and value is None else str(value)
-
-
-def _draws(run: Run, trees: Any) -> range:
-    """Return the seeds: one for all trees or those set apart, else ``draws``."""
-    return range(1 if trees in (APART, "all") else run.draws)
 
 
 def _check_cells(rows: Sequence[PlacedRow], where: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from attree.base.files import whole_file
 from attree.base.tables import ARTICLE, BASELINE, COMPUTED
-from attree.base.text import safe
+from attree.base.terminal import safe
 
 # a word such as $\frac{$ is drawn as it is
 matplotlib.rcParams["text.parse_math"] = False

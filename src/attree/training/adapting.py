@@ -15,7 +15,7 @@ from attree.base.terminal import Progress, silent
 from attree.encoder import attention
 from attree.encoder.device import dtype_on
 from attree.encoder.load import Encoder, EncoderOutput
-from attree.encoder.low_rank import adapt, weights_of
+from attree.encoder.packed import adapt, weights_of
 from attree.encoder.pieces import Pieces, batches, pad
 from attree.encoder.weights import layers_of, read_model
 from attree.training.features import pieces_of
@@ -52,9 +52,6 @@ class LiveSource(BatchSource):
     ) -> None:
         self._encoder, self._scorer = encoder, scorer
         self._layers = scorer.layout().layers
-        if scorer.layout().heads:
-            problem = "a parser that reads attention cannot adapt its encoder"
-            raise AttreeError("cannot-adapt", problem)
         # the encoder's own weights do not change: in bfloat16 a step takes four fifths of the time
         dtype = getattr(torch, dtype_on(encoder.device))
         self._model = read_model(folder, torch.float32, encoder.device).to(dtype)

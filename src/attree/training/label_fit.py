@@ -509,13 +509,10 @@ class Guess:
         given, whole = torch.zeros(2, n_labels), torch.zeros(2, n_labels)
         mass = torch.zeros(2)
         for spans in blocks:
-            given += _count_labels(
-                spans, (spans.target > 0) & spans.partial, spans.target, n_labels
-            )
-            whole += _count_labels(
-                spans, (spans.target >= 0) & ~spans.partial, spans.target, n_labels
-            )
-            mass += _count_labels(spans, spans.partial, torch.zeros_like(spans.target), 1)[:, 0]
+            target, partial = spans.target, spans.partial
+            given += _count_labels(spans, (target > 0) & partial, target, n_labels)
+            whole += _count_labels(spans, (target >= 0) & ~partial, target, n_labels)
+            mass += _count_labels(spans, partial, torch.zeros_like(target), 1)[:, 0]
         rates = torch.where(whole[:, 1:].sum(1, keepdim=True) > 0, whole, given / _HALF)
         rates[:, 0] = torch.where(whole[:, 0] > 0, whole[:, 0], mass - rates[:, 1:].sum(1))
         self.rates = rates.clamp(min=1e-3) / rates.clamp(min=1e-3).sum(1, keepdim=True)

@@ -136,9 +136,8 @@ def as_parses(
     labels = [[label for *_, label in spans] for spans in nodes] if labelled else None
     made = Trees.from_spans(n_words, [[span[:2] for span in spans] for spans in nodes], labels)
     if tagged:
-        tags = [
-            tree.tags if tree else [NO_LABEL] * n for tree, n in zip(trees, n_words, strict=True)
-        ]
+        pairs_of = zip(trees, n_words, strict=True)
+        tags = [tree.tags if tree else [NO_LABEL] * n for tree, n in pairs_of]
         made = made.tagged(list(chain.from_iterable(tags)))
     status = np.where([tree is not None for tree in trees], OK, SKIPPED)
     return Parses(np.arange(len(gold), dtype=np.int32), made, status)

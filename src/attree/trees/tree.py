@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attree.base.errors import AttreeError
-from attree.base.terminal import width
-from attree.base.text import right_to_left, safe
+from attree.base.terminal import safe, width
+from attree.base.text import right_to_left
 
 #: Left-to-right mark, of no width: beside a word it keeps a terminal that orders right-to-left text
 #: itself from moving the word, and its letters run as they should.

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.base.tables import number
-from attree.base.text import safe
+from attree.base.terminal import safe
 from attree.evaluation.labels import Confusion
 from attree.reports import figures
 from attree.reports.page.scores import CEILING, name_of

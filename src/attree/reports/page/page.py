@@ -16,7 +16,7 @@ from attree.base.provenance import versions
 from attree.base.reading import read_json
 from attree.base.schemas import WORDS_SHOWN, read_table
 from attree.base.tables import COMPUTED, Table, number, saved_tables
-from attree.base.text import safe
+from attree.base.terminal import safe
 from attree.parsers.reading import BADLY
 from attree.plan.paths import RUN, path_of
 from attree.reports.page import charts, reading, scores

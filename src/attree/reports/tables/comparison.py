@@ -13,9 +13,9 @@ from attree.base.reading import read_described
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
+from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import Scored, score
 from attree.evaluation.resampling import RESAMPLES, every_difference
-from attree.evaluation.summary import fixed_parses
 from attree.plan.paths import GRAMMAR, IMPORTED
 from attree.reports.tables.summaries import (
     RECALL,

@@ -1,0 +1,79 @@
+"""``attree heads``: rank attention heads by F1 and select some."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from attree.association.selection import RANKED_BY, HeadSelection
+from attree.association.sources import HEADS
+from attree.base import options
+from attree.base.registry import check_name
+from attree.decoding import DECODERS
+from attree.scoring import SCORES
+
+
+def heads_command(
+    attention: Path,
+    /,
+    *,
+    sentences: options.Trees,
+    score: Annotated[options.Score, Parameter(help=f"Split score: {', '.join(SCORES)}.")],
+    decoder: Annotated[
+        options.Decoder,
+        Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=options.decoders),
+    ],
+    output: options.Output,
+    output_selection: Path,
+    association: Annotated[str, Parameter(completer=options.associations)] = "raw",
+    source: options.Source = HEADS,
+    heads: options.Heads = "above:30",
+    rank_by: Annotated[
+        str,
+        Parameter(
+            help=f"What heads are chosen by: {', '.join(RANKED_BY)}. The last needs no tree."
+        ),
+    ] = RANKED_BY[0],
+    trees: str = "all",
+    seed: options.Seed = 0,
+) -> None:
+    """Score every head as a parser of its own on gold trees, and select heads.
+
+    With --rank-by agreement the choice looks at no gold tree: a head is as good as its trees
+    agree with those of the other heads.
+
+    Example:
+      attree heads all.json --sentences dev.mrg --score inside_outside
+        --decoder chart --heads best:20 --rank-by agreement --output heads.parquet
+        --output-selection upio.json
+
+    Args:
+        attention: Attention: a manifest of `attree attention --heads all`.
+        output: Where to write: the table of all heads (Parquet).
+        output_selection: Where to write the selection (JSON).
+        association: How attention becomes association: raw or log.
+        trees: How many trees are drawn at random: a number, or all.
+    """
+    from attree.association.ranking import rank_heads
+    from attree.base.errors import AttreeError
+    from attree.decoding import Recipe
+    from attree.treebank.as_table import as_table
+
+    check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")
+    if not re.fullmatch("all|[1-9][0-9]{0,8}", trees):
+        problem = f"--trees {trees} is not a number of trees"
+        raise AttreeError("not-a-number", problem, fix="give a number, or all")
+    with as_table(sentences) as gold:
+        rank_heads(
+            attention,
+            gold,
+            Recipe(association, score, decoder),
+            HeadSelection.parse(heads),
+            source=source,
+            rank_by=rank_by,
+            trees=None if trees == "all" else int(trees),
+            seed=seed,
+            table=output,
+            selection=output_selection,
+        )
