@@ -154,7 +154,7 @@ def test_what_rows_of_a_kind_do_not_run_would_count(kind: str) -> None:
         assert module in provenance.closure("attree.cli.experiments:rows", not_run=others)
 
 
-@pytest.mark.parametrize("name", ["unescape", "encodable", "name_of", "safe", "markdown"])
+@pytest.mark.parametrize("name", ["unescape", "encodable", "name_of", "markdown"])
 def test_a_function_that_decides_words_changes_the_hash(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """Parquet tables between stages: an explicit schema, and provenance in the file's metadata."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +229,13 @@ def _explain(actual: pa.Schema, expected: pa.Schema) -> str:
     missing = [name for name in expected.names if name not in actual.names]
     note = f"; missing {', '.join(missing)}" if missing else ""
     return f"this is not a {_kind(expected)}: its columns are {', '.join(actual.names)}{note}"
+
+
+def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
+    """Join sentence tables, and renumber the sentences; ``partial`` is kept if one table has it."""
+    if len(tables) == 1:
+        return tables[0]
+    if any(PARTIAL.name in table.schema.names for table in tables):
+        tables = [partly_bracketed(table) for table in tables]
+    whole = pa.concat_tables(tables)
+    return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.languages import code_in
-from attree.base.schemas import PARTIAL, PARTLY_BRACKETED, SENTENCES_SCHEMA, read_table
+from attree.base.schemas import PARTIAL, PARTLY_BRACKETED, SENTENCES_SCHEMA, join_tables, read_table
 from attree.base.terminal import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
-from attree.treebank.as_table import join_tables
 from attree.trees.sampling import draw_trees, shared_rows, usable_trees
 
 #: Trees drawn by default: the best layers and settings are known for 80.

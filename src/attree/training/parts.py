@@ -650,15 +650,16 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
     labelled = next((part for part in parts if part.labels is not None), first)
     tagged = next((part for part in parts if part.tags is not None), first)
     headed = next((part for part in parts if part.heads is not None), first)
-    labels, phrase = labelled.labels, headed.phrase
+    labels, phrase, heads = labelled.labels, headed.phrase, headed.heads
     if labels is not None and phrase is not None:
         told = told_by_heads(labels, phrase)[..., None]
         if labels.requires_grad:  # the gradient needs the labels as they were
             labels = labels.clone()
         labels[..., 1:] += told
-        if (tags := tagged.tags) is not None and not labels.requires_grad:
+        tags = tagged.tags
+        if tags is not None and heads is not None and not labels.requires_grad:
             verbs = tags.softmax(-1)[..., _among(_VERBS, tagged.tag_names)].sum(-1)
-            verbal = headed_by(verbs, headed.heads, first.n_words)
+            verbal = headed_by(verbs, heads, first.n_words)
             _name_by_heads(labels, verbal, labelled.label_names)
     return replace(
         labelled,
@@ -668,7 +669,7 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
         tags=tagged.tags,
         tag_names=tagged.tag_names,
         phrase=phrase,
-        heads=headed.heads,
+        heads=heads,
     )
 
 

@@ -53,7 +53,7 @@ class FewShotRecipe:
             the parser (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
         encoder_rate: Adam's learning rate for low-rank weights.
         rounds: number of rounds of self-training, on raw sentences that the parser itself parsed
-            (see :mod:`attree.training.self_training`).
+            (see :func:`attree.training.fit.fit_in_rounds`).
     """
 
     parts: tuple[str, ...]

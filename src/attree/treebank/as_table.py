@@ -76,6 +76,7 @@ class Treebank:
         Raises:
             AttreeError: see :meth:`read`; or their punctuation policies differ.
         """
+        from attree.base.schemas import join_tables
         from attree.treebank.formats import together
 
         groups = [files for path in paths for files in together(path, settings.format)]
@@ -146,7 +147,7 @@ def as_table(paths: Sequence[Path], *, partial: bool = False) -> Iterator[Path]:
         if len(tables) == 1:
             yield tables[0]
             return
-        from attree.base.schemas import PARTLY_BRACKETED, read_table, write_table
+        from attree.base.schemas import PARTLY_BRACKETED, join_tables, read_table, write_table
 
         read = [read_table(path, schema=PARTLY_BRACKETED) for path in tables]
         whole = join_tables([table for table, _ in read])
@@ -154,20 +155,6 @@ def as_table(paths: Sequence[Path], *, partial: bool = False) -> Iterator[Path]:
             path = Path(folder) / "joined.parquet"
             write_table(path, whole, schema=whole.schema, metadata=read[0][1])
             yield path
-
-
-def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
-    """Join sentence tables, and renumber the sentences; ``partial`` is kept if one table has it."""
-    import pyarrow as pa
-
-    from attree.base.schemas import PARTIAL, partly_bracketed
-
-    if len(tables) == 1:
-        return tables[0]
-    if any(PARTIAL.name in table.schema.names for table in tables):
-        tables = [partly_bracketed(table) for table in tables]
-    whole = pa.concat_tables(tables)
-    return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))
 
 
 def check_files(paths: Iterable[Path], option: str) -> None:
