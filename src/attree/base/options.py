@@ -190,7 +190,6 @@ _PICTURE = validators.Path(ext=("png", "svg", "pdf"))
 PictureOutput = Annotated[Path, Parameter(help="Where to write: the picture.", validator=_PICTURE)]
 Overwrite = Annotated[bool, _option("Replace an output that is here already.")]
 Restart = Annotated[bool, _option("Replace the result of other settings, input or code.")]
-Svg = Annotated[Path, _option("Draw what is printed into this file too.")]
 AsJson = Annotated[bool, _option("Print everything as JSON.", name="--json")]
 Title = Annotated[str, _option("Heading.")]
 Published = Annotated[Path, _option("CSV of the article's figures.")]
@@ -200,8 +199,6 @@ Trees = Annotated[
     TreebankFiles,
     _option("Sentences with trees: treebank files, patterns, folders, or sentence tables."),
 ]
-DrawnTrees = Annotated[Words, _option("How many trees are drawn at random: a number, or all.")]
-Attention = Annotated[Path, _option("Attention: a manifest of `attree attention`.")]
 _SOURCE = _option("What is ranked and averaged: heads, states and others.", completer=sources)
 Source = Annotated[str, _SOURCE]
 Sources = Annotated[Words, _SOURCE]
@@ -211,9 +208,6 @@ Format = Annotated[
     _option("Format of treebank files. Default: told by their extension."),
 ]
 Encoding = Annotated[str, _option("Encoding of treebank files. Default: UTF-8.")]
-Punctuation = Annotated[
-    str, _option("Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'.")
-]
 MaxWords = Annotated[int, _option("Longest sentence, in words: longer ones do not count.", 1)]
 AcceptLoss = Annotated[float, _option("Share of sentences that may be lost, if not a tenth.", 0, 1)]
 AllowOverlap = Annotated[

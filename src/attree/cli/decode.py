@@ -9,7 +9,7 @@ from attree.base import options
 
 
 def decode_command(
-    attention: options.Attention,
+    attention: Path,
     /,
     *,
     selection: Path,
@@ -21,6 +21,7 @@ def decode_command(
     """Parse every sentence by the mean attention of the selected heads.
 
     Args:
+        attention: Attention: a manifest of `attree attention`.
         selection: Selection of heads: what `attree heads` wrote.
     """
     from attree.stages.from_shards import write_parses

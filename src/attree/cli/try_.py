@@ -42,7 +42,7 @@ def try_command(
     constraints: Path | None = None,
     brackets: Annotated[bool, Parameter(group=_LOOK)] = False,
     as_json: Annotated[options.AsJson, Parameter(group=_LOOK)] = False,
-    svg: Annotated[options.Svg | None, Parameter(group=_LOOK)] = None,
+    svg: Annotated[Path | None, Parameter(group=_LOOK)] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Draw the tree of a sentence.
@@ -61,6 +61,7 @@ def try_command(
         best: Number of trees of the sentence, the best first.
         constraints: Partly bracketed trees (.half): parse their sentences, keep what is known.
         brackets: Brackets on one line.
+        svg: Draw what is printed into this file too.
     """
     from attree.base.compiled import interpreting_small
     from attree.base.files import check_new

@@ -33,7 +33,7 @@ class Choice:
     """
 
     trees: Annotated[
-        options.DrawnTrees | None,
+        options.Words | None,
         Parameter(
             help="How many trees are drawn at random: a number (of each treebank: 600,200), or "
             "all. Default: all, at most 80."

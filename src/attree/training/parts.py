@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -658,7 +658,7 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
         labels[..., 1:] += told
         tags = tagged.tags
         if tags is not None and heads is not None and not labels.requires_grad:
-            verbs = tags.softmax(-1)[..., _among(_VERBS, tagged.tag_names)].sum(-1)
+            verbs = tags.softmax(-1)[..., [name in _VERBS for name in tagged.tag_names]].sum(-1)
             verbal = headed_by(verbs, heads, first.n_words)
             _name_by_heads(labels, verbal, labelled.label_names)
     return replace(
@@ -677,11 +677,6 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
 _VERBS, _NOT_VERBAL = ("VERB", "AUX"), ("AJP", "AVP", "NP")
 
 
-def _among(some: Collection[str], names: Sequence[str]) -> list[int]:
-    """Return the places of names, of chains by their last label, that are among ``some``."""
-    return [place for place, name in enumerate(names) if name and parted(name)[-1] in some]
-
-
 def _name_by_heads(labels: Tensor, verbal: Tensor, names: Sequence[str]) -> None:
     """Name phrases with a verb as head otherwise than noun phrases, in place.
 
@@ -695,7 +690,7 @@ def _name_by_heads(labels: Tensor, verbal: Tensor, names: Sequence[str]) -> None
     """
     before = labels[..., 1:].logsumexp(-1, keepdim=True)
     less = torch.log1p(-verbal.clamp(max=0.98)).to(labels)
-    labels[..., _among(_NOT_VERBAL, names)] += less[..., None]
+    labels[..., [parted(name or "X")[-1] in _NOT_VERBAL for name in names]] += less[..., None]
     labels[..., 1:] += before - labels[..., 1:].logsumexp(-1, keepdim=True)
 
 
