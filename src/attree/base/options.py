@@ -208,6 +208,9 @@ Format = Annotated[
     _option("Format of treebank files. Default: told by their extension."),
 ]
 Encoding = Annotated[str, _option("Encoding of treebank files. Default: UTF-8.")]
+Punctuation = Annotated[
+    str, _option("Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'.")
+]
 MaxWords = Annotated[int, _option("Longest sentence, in words: longer ones do not count.", 1)]
 AcceptLoss = Annotated[float, _option("Share of sentences that may be lost, if not a tenth.", 0, 1)]
 AllowOverlap = Annotated[
@@ -281,9 +284,7 @@ Workers = Annotated[int, _option("Worker processes.", 0)]
 Threads = Annotated[int, _option("CPU threads a process. Default: torch's own.", 1, MOST_THREADS)]
 TokensPerBatch = Annotated[int, _option("Word pieces in a batch. Default: as suits the device.", 1)]
 Scheduler = Annotated[str, _option("Address of a Dask scheduler.")]
-HeldOutShare = Annotated[float, _option("Share kept to measure on.", 0, 1, name="--held-out-share")]
 Pieces = Annotated[int, _option("Longest sequence, in word pieces.", 8)]
-Hidden = Annotated[int, _option("Hidden size.", 1, 10_000)]
 #: A setting of a recipe that is no option.
 Fixed = Annotated[Setting, Parameter(parse=False)]
 

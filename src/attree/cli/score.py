@@ -92,7 +92,7 @@ def evalb_command(
     /,
     *,
     prm: Path | None = None,
-    punctuation: str | None = None,
+    punctuation: options.Punctuation | None = None,
 ) -> None:
     """Score bracketed trees as EVALB (2008) does, with its parameters and its output.
 
@@ -108,7 +108,6 @@ def evalb_command(
         gold: Gold trees in brackets, a tree a line: a file, or a pattern.
         test: Trees to score, in the same order: a file, or a pattern.
         prm: A parameter file of EVALB, or collins; without it nothing is deleted.
-        punctuation: Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'.
     """
     from attree.base.patterns import matching
     from attree.evaluation.evalb import Parameters, read_parameters, report, results

@@ -22,14 +22,14 @@ class Sizes:
         preterminals: Kinds of words.
         symbol: Size of a symbol's embedding.
         latent: Size of z.
-        hidden: of a word's embedding and of each direction of the LSTM.
+        hidden: Hidden size, of a word's embedding and of each direction of the LSTM.
     """
 
     nonterminals: _Symbols = 30
     preterminals: _Symbols = 60
     symbol: _Size = 256
     latent: _Size = 64
-    hidden: Annotated[options.Hidden, Meta(ge=1, le=10_000)] = 256
+    hidden: _Size = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class GrammarRecipe:
     learning_rate: options.LearningRate = 1e-3
     longest: Annotated[int, Parameter(validator=options.between(2, 250), group="Text")] = 40
     least: Annotated[int, Parameter(validator=options.between(1), group="Text")] = 2
-    held_out: Annotated[options.HeldOutShare, Parameter(group="Text")] = 0.05
+    held_out: Annotated[float, Parameter(name="--held-out-share", group="Text")] = 0.05
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
