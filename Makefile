@@ -19,7 +19,7 @@ export HF_HUB_OFFLINE := 1
 # One thread a process unless asked otherwise: Snakemake places the processes on the cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-full test-newest lint bench bench-gpu pins clean
+.PHONY: help demo test test-full test-newest lint bench bench-gpu bench-peers pins clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -59,11 +59,14 @@ bench: $(VENV)/dev ## ratios measured side by side in this run
 bench-gpu: $(VENV)/dev ## the same on a CUDA device; says so and stops where there is none
 	python -m tests.benchmarks --gpu
 
+bench-peers: $(VENV)/dev ## attree beside SuPar, benepar and Stanza, which it installs in .venv-peers
+	python -m tests.benchmarks.peers
+
 pins: $(VENV)/dev ## write envs/ anew from what is installed in .venv
 	python envs/pins.py freeze
 
 clean: ## remove results, caches and the environment
-	rm -rf $(VENV) results .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers results .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/base: envs/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11) and "attree needs Python 3.11 or later; set PYTHON=")'
