@@ -173,7 +173,7 @@ def _outputs() -> Iterator[Row]:
         ("manifest-fifo", "manifest.json", fifo),
     ):
         yield _writes("parse", name, "out", {f"out/{file}": content}, "out")
-    yield _writes("figure", "format", "x.evil", {}, "x.evil")
+    yield _writes("figure", "format", "x.evil", {}, "x.evil", status=2)
     yield _writes("resolve", "long-name", "x" * 250, {}, status=0, makes=("x" * 250,))
     yield _writes("resolve", "longer-name", "x" * 300, {}, "x" * 300, "too long")
 
