@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 from attree.base.schemas import read_table
 from attree.encoder.converted import installed
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.packed import weights_of
+from attree.encoder.low_rank import weights_of
 from attree.encoder.source import (
     DTYPES,
     ResolvedEncoder,
@@ -28,10 +28,9 @@ from attree.encoder.source import (
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import trained_folder
-from attree.training import adapting
-from attree.training import fit as start
+from attree.training import adapting, start
 from attree.training.adapting import LiveSource, train_adapter
-from attree.training.fit import Start, build_scorer, fit
+from attree.training.fit import build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser
 from attree.training.recipes import (
     LEAST_THRESHOLD,
@@ -40,6 +39,7 @@ from attree.training.recipes import (
     WITH_LABELS,
     TrainingPlan,
 )
+from attree.training.start import Start
 from attree.trees.sampling import fingerprints
 from tests.refusals import refused
 from tests.training.conftest import read, run, train_into

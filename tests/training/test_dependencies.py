@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from attree.training.fit import Start, fit
+from attree.training.fit import fit
 from attree.training.gold import NO_HEAD, gold_batch, gold_tree, read_trees
 from attree.training.label_fit import align_labels
 from attree.training.objectives import head_loss
@@ -20,6 +20,7 @@ from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, DependencyPart, heads_of_spans, sum_parts
 from attree.training.recipes import RECIPES, TRUST, TrainingPlan
 from attree.training.scores import SpanScores, headed_by
+from attree.training.start import Start
 from attree.treebank.conllu import read
 from attree.treebank.sentence import SplitSettings
 from attree.treebank.table import to_table

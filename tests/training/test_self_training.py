@@ -11,12 +11,13 @@ import pytest
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
 from attree.stages.train import TrainingRequest, train_parser
-from attree.training import fit as self_training
+from attree.training import self_training
 from attree.training.choice import choose_trees
-from attree.training.fit import fit, fit_in_rounds, sure_trees, sureness
+from attree.training.fit import fit
 from attree.training.gold import GoldTrees
 from attree.training.options import Choice, Fitting
 from attree.training.recipes import TrainingPlan, recipe
+from attree.training.self_training import fit_in_rounds, sure_trees, sureness
 from attree.trees.trees import Trees
 from tests.refusals import refused
 

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from attree.training import label_fit, objectives
-from attree.training.fit import THRESHOLDS, Start, carry_over, choose, choose_threshold, fit
+from attree.training.fit import THRESHOLDS, choose, choose_threshold, fit
 from attree.training.gold import gold_tree
 from attree.training.label_fit import fit_labels
 from attree.training.objectives import batches, shared_batches, train
 from attree.training.parts import BatchSource, dropout
 from attree.training.recipes import RECIPES, TrainingPlan, adapted
+from attree.training.start import Start, carry_over
 from tests.refusals import refused
 from tests.training.conftest import read
 

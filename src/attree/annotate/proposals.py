@@ -13,10 +13,11 @@ from attree.annotate.draft import Draft, labelled_spans
 from attree.base.errors import AttreeError
 from attree.parsers.parser import Chart, Parser
 from attree.training.features import features_of
-from attree.training.fit import Start, build_scorer, fit
+from attree.training.fit import build_scorer, fit
 from attree.training.gold import GoldTree, GoldTrees, gold_tree
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.training.recipes import WITH_LABELS, TrainingPlan, recipe
+from attree.training.start import Start
 from attree.treebank.sentence import Sentence
 from attree.trees.tree import NO_LABEL, Tree
 

@@ -31,11 +31,11 @@ from attree.stages import train as session
 from attree.stages.attention import columns_for, compute_attention
 from attree.training import STEPS
 from attree.training.choice import Chosen
-from attree.training.fit import Start
 from attree.training.gold import default_recipe, read_trees
 from attree.training.options import Fitting
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, recipe
+from attree.training.start import Start
 from attree.treebank.as_table import Treebank
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees, shared_rows, usable_trees

@@ -212,7 +212,7 @@ Punctuation = Annotated[
     str, _option("Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'.")
 ]
 MaxWords = Annotated[int, _option("Longest sentence, in words: longer ones do not count.", 1)]
-AcceptLoss = Annotated[float, _option("Share of sentences that may be lost, if not a tenth.", 0, 1)]
+AcceptLoss = Annotated[float, _option("Share of sentences that may be lost; at least 0.1.", 0, 1)]
 AllowOverlap = Annotated[
     bool, _option("Keep sentences that are both trained on and scored, or parsed.")
 ]
@@ -240,7 +240,7 @@ Encoder = Annotated[
         completer=encoders,
     ),
 ]
-Device = Annotated[str, _option("Where the encoder runs: cpu, cuda, cuda:1. Default: a GPU.")]
+Device = Annotated[str, _option("Where the encoder runs: cpu, cuda, cuda:1. Default: GPU, if any.")]
 Dtype = Annotated[
     str, _option("Type of the encoder's numbers: float32, bfloat16, or auto, as the device has it.")
 ]

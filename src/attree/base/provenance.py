@@ -6,23 +6,17 @@ a hash of it, so that a result is made again when the code changes.
 """
 
 import ast
-import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import json
-import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
 import attree
-from attree.base.errors import AttreeError
-from attree.base.files import lock, write_json
-from attree.base.reading import read_json
-from attree.base.terminal import say
 
 _ROOT = Path(attree.__file__).parent
 _PREFIX = f"{attree.__name__}."
@@ -213,59 +207,3 @@ def _drop_docstring(body: list[ast.stmt]) -> None:
     match body:
         case [ast.Expr(value=ast.Constant(value=str())), *_]:
             del body[0]
-
-
-PROVENANCE = "provenance.json"
-_RUN = "run.json"
-
-
-def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) -> bool:
-    """Tell whether ``output`` holds the result of this very run, and print it.
-
-    Raises:
-        AttreeError: it holds the result of another run, unless ``restart`` lets the new run replace
-            it, or files that no run wrote.
-    """
-    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
-        return False
-    described = output / PROVENANCE
-    if not described.is_file():
-        problem, fix = "this is not the result of such a run", "choose another output folder"
-        raise AttreeError("foreign-output", problem, file=output, fix=fix)
-    made = read_json(described, what="provenance")
-    if isinstance(made, dict) and made.get("configuration") == digest(identity):
-        say(f"{output}: this run is finished")
-        return True
-    if not restart:
-        problem = "this folder holds the result of other settings, text or code"
-        fix = "pass --restart to replace it, or choose another output folder"
-        raise AttreeError("other-run", problem, file=output, fix=fix)
-    return False
-
-
-@contextlib.contextmanager
-def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) -> Iterator[Path]:
-    """Yield the folder of a run's checkpoints, ``.<output>.checkpoints`` beside its output.
-
-    A run writes them as ``checkpoint-…`` into a subfolder. They outlive a kill, so that the same
-    command continues from them, and are removed when the block ends well.
-
-    Raises:
-        AttreeError: another process works in it, or it holds another run's checkpoints, which
-            ``restart`` removes.
-    """
-    work = output.with_name(f".{output.name}.checkpoints")
-    with lock(work / "lock", what=str(output)):
-        described = work / _RUN
-        run = digest(identity)
-        if not described.exists() or read_json(described, what="run").get("run") != run:
-            runs = {checkpoint.parent for checkpoint in work.glob("*/checkpoint-*")}
-            if runs and not restart:
-                problem = "this folder holds checkpoints of another, interrupted run"
-                fix = "repeat that run's options to continue it, or pass --restart to drop it"
-                raise AttreeError("other-run", problem, file=work, fix=fix)
-            for folder in runs:
-                shutil.rmtree(folder)
-            write_json(described, {"run": run, **identity})
-        yield work
-        shutil.rmtree(work)

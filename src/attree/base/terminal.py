@@ -20,7 +20,7 @@ def safe(text: str) -> str:
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-#: Those of them that JSON does not escape, and surrogates, which have no encoding.
+#: Control characters that JSON does not escape, and surrogates, which have no encoding.
 _UNPRINTED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -14,13 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.decoding.batch import scores_of_spans
-from attree.decoding.decoders import (
-    binary_trees,
-    chart_over,
-    log_shares,
-    own_terms,
-    span_marginals,
-)
+from attree.decoding.decoders import binary_trees, chart_over, log_shares, own_terms, span_marginals
 from attree.decoding.k_best import BestTrees, Ranked
 from attree.decoding.kernels import add_best, top_down
 from attree.scoring.tables import SplitScores, split_scores, transform

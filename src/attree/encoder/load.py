@@ -25,9 +25,9 @@ yield_cores()
 with without_collecting():
     import torch
 
-    from attree.encoder import attention
+    from attree.encoder import attention, low_rank
     from attree.encoder.device import choose_device, dtype_on
-    from attree.encoder.packed import merge, pack
+    from attree.encoder.packed import pack
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, query_key, read_model, read_splitter
 
@@ -81,7 +81,7 @@ class Encoder:
         self.model = read_model(folder, dtype, device)
         self.layers = layers_of(self.model, self.n_layers, folder)
         self.adapter = read_adapter(description.adapter) if description.adapter else {}
-        merge(self.layers, self.adapter, self.slug)
+        low_rank.merge(self.layers, self.adapter, self.slug)
         attention.watch(self.layers)
         if device.type == "cpu":
             pack(self.layers)

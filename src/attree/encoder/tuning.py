@@ -12,14 +12,8 @@ from cyclopts import Parameter
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.files import whole_folder, write_json
-from attree.base.provenance import (
-    PROVENANCE,
-    already_made,
-    code_hash,
-    provenance,
-    versions,
-    working_folder,
-)
+from attree.base.provenance import code_hash, provenance, versions
+from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import say
 from attree.encoder.source import ResolvedEncoder, has_new_head, verify
 from attree.raw_text.inputs import InputFile

@@ -26,12 +26,14 @@ from attree.parsers.batches import Prepared
 from attree.parsers.parser import Parser
 from attree.plan.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
 from attree.training.features import Features, SentenceFeatures, features_of
-from attree.training.fit import Start, build_scorer, choose, choose_threshold, fit_in_rounds
+from attree.training.fit import build_scorer, choose, choose_threshold
 from attree.training.gold import read_trees
 from attree.training.options import parse_layers
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
 from attree.training.recipes import TrainingPlan, adapted, recipe
+from attree.training.self_training import fit_in_rounds
+from attree.training.start import Start
 from attree.trees import FALLBACK, OK
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees

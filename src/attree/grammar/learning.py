@@ -21,15 +21,9 @@ from torch import Tensor
 
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file, whole_folder, write_json
-from attree.base.provenance import (
-    PROVENANCE,
-    already_made,
-    code_hash,
-    provenance,
-    versions,
-    working_folder,
-)
+from attree.base.provenance import code_hash, provenance, versions
 from attree.base.reading import COMPRESSIONS
+from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import progress, say
 from attree.grammar.folder import Epoch, write_grammar
 from attree.grammar.model import CompoundPCFG, Vocabulary

@@ -22,7 +22,6 @@ from attree.ready import default_encoder
 from attree.training.adapting import train_adapter
 from attree.training.card import card, scored
 from attree.training.choice import Chosen
-from attree.training.fit import Start, fit_in_rounds
 from attree.training.options import Fitting, Layers
 from attree.training.parser import TrainedModel, TrainedParser, save_parser
 from attree.training.recipes import (
@@ -35,6 +34,8 @@ from attree.training.recipes import (
     FewShotRecipe,
     TrainingPlan,
 )
+from attree.training.self_training import fit_in_rounds
+from attree.training.start import Start
 
 
 @dataclass(frozen=True, slots=True)

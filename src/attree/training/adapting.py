@@ -15,7 +15,7 @@ from attree.base.terminal import Progress, silent
 from attree.encoder import attention
 from attree.encoder.device import dtype_on
 from attree.encoder.load import Encoder, EncoderOutput
-from attree.encoder.packed import adapt, weights_of
+from attree.encoder.low_rank import adapt, weights_of
 from attree.encoder.pieces import Pieces, batches, pad
 from attree.encoder.weights import layers_of, read_model
 from attree.training.features import pieces_of

@@ -1,21 +1,4 @@
-"""Train a parser on trees and an encoder; choose its settings and threshold on other trees.
-
-Training starts from the encoder's own weights, random ones, or those of a parser (:class:`Start`).
-
-Self-training (:func:`fit_in_rounds`) is the row FSS of the article's few-shot table, after Shi,
-Livescu and Gimpel (2020, *On the Role of Supervision in Unsupervised Constituency Parsing*), who
-train a span parser on a few trees, then also on raw sentences that it parsed itself with
-confidence. The confidence in a tree is the mean score of its phrases::
-
-    sure(x) = mean of s(i, j) over the phrases of the tree of x, without the whole sentence
-
-A score of 0 means no phrase. The more confident half of the raw sentences is added to the given
-trees; each batch is half given trees, half parsed ones. Training starts anew each round.
-
-Differences from the published method: the span parser is that of :mod:`attree.training.parts`, on a
-frozen encoder; the raw sentences are the remaining ones of the treebank, without their trees; there
-is one round; and no augmentation by swapped subtrees, which needs labels.
-"""
+"""Train a parser on trees and an encoder; choose its settings and threshold on other trees."""
 
 from __future__ import annotations
 
@@ -29,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from attree.base.errors import AttreeError
@@ -37,148 +19,15 @@ from attree.base.provenance import digest, versions
 from attree.base.terminal import Progress, say, silent
 from attree.encoder.load import Encoder
 from attree.evaluation.metrics import count_each
-from attree.ready import DEFAULT, folder_of_start
 from attree.training import parts
 from attree.training.features import Features, Layout, features_of
-from attree.training.gold import GoldTree, GoldTrees, gold_tree, with_classes
+from attree.training.gold import GoldTree, GoldTrees, with_classes
 from attree.training.label_fit import align_labels, fit_aside, sample, structure
 from attree.training.objectives import Report, train
-from attree.training.parser import TrainedParser, gold_spans, load_parser, right_branching_f1
-from attree.training.parts import BatchSource
-from attree.training.recipes import (
-    MANY_TREES,
-    RECIPES,
-    STARTS,
-    TRUST,
-    TrainingPlan,
-    for_trees,
-    with_least_threshold,
-)
+from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
+from attree.training.recipes import MANY_TREES, TRUST, TrainingPlan, for_trees
+from attree.training.start import carry_over
 from attree.trees.sampling import fingerprints
-from attree.trees.trees import Trees
-
-#: Adam's learning rate for training that starts from a parser, low since good weights are soon
-#: unlearned.
-_RATE = 1e-4
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """First weights of a parser to be trained.
-
-    Attributes:
-        name: ``encoder`` (its query and key), ``random``, or the name or folder of a parser.
-        parser: the parser of this name, whose training goes on.
-    """
-
-    name: str = STARTS[0]
-    parser: TrainedParser | None = None
-
-    @classmethod
-    def named(cls, name: str | None) -> Start:
-        """Load the parser that has this name or folder, if there is one; None is ``encoder``."""
-        folder = folder_of_start(name)
-        return cls(name or STARTS[0], load_parser(folder) if folder else None)
-
-    @classmethod
-    def chosen(cls, name: str | None, scored: Sequence[Sequence[str]]) -> Start:
-        """Return the start of this name, or by default that of the default parser.
-
-        If the parser was trained on sentences to be scored, a message on stderr says so, and the
-        default is ``encoder``.
-
-        Args:
-            name: as for :meth:`named`; None for the default.
-            scored: words of the sentences that the new parser is to be scored on.
-        """
-        start = cls.named(name or DEFAULT)
-        shared = int(np.isin(fingerprints(scored), start.trained_on).sum())
-        if not shared:
-            return start
-        then = "their F1 is too high" if name else "training starts from the encoder"
-        say(
-            f"attree: {start.name} was trained on {shared:,} of the {len(scored):,} sentences to "
-            f"be scored: {then}"
-        )
-        return start if name else cls()
-
-    @property
-    def trained_on(self) -> NDArray[np.uint64]:
-        """Fingerprints of the sentences that the parser was trained on."""
-        return np.empty(0, np.uint64) if self.parser is None else self.parser.trained_on
-
-    def plan(
-        self, plan: TrainingPlan, n_layers: int, n_trees: int, *, rate_given: bool = False
-    ) -> TrainingPlan:
-        """Return a plan for training from here.
-
-        If the plan names no layers, they are those around the encoder's middle; from a parser its
-        layers, sizes and dependencies, and no attention if that one reads none.
-
-        Training from a parser has a low learning rate. Few trees train labels together with the
-        structure, as that parser did; from `MANY_TREES` trees on, labels that are fitted to a
-        trained structure are better.
-
-        Args:
-            plan: the settings that were asked for.
-            n_layers: number of layers of the encoder.
-            n_trees: number of trees to train on.
-            rate_given: whether the learning rate was asked for, and stays.
-        """
-        recipe, middle = plan.recipe, n_layers // 2
-        first, last = max(middle - recipe.spread, 0), min(middle + recipe.spread, n_layers)
-        layers = plan.layers or tuple(range(first, last + 1))
-        named, plan = bool(plan.layers), replace(plan, layers=layers, start=STARTS[0])
-        if self.parser is None:
-            return replace(plan, start=self.name)
-        if "labels" in recipe.parts and recipe.objective == "tree_crf" and n_trees < MANY_TREES:
-            joint = RECIPES["tree-crf-joint"]
-            names = ("objective", "threshold", "unlabelled")
-            recipe = replace(recipe, **{name: getattr(joint, name) for name in names})
-        rate = recipe.learning_rate if rate_given else _RATE
-        recipe = replace(with_least_threshold(recipe), learning_rate=rate)
-        if named:
-            return replace(plan, recipe=recipe)
-        shape = self.parser.shape
-        projection, boundary, labels = (
-            shape.get(part, {}) for part in ("projection", "boundary", "labels")
-        )
-        # attention is not read where it was not: it would take the encoder's upper half
-        kept = [name for name in recipe.parts if name != "heads" or name in shape]
-        kept += [name for name in ("dependencies",) if name in shape and name not in kept]
-        label_layers = tuple(labels.get("layers", recipe.label_layers))
-        return replace(
-            plan,
-            recipe=replace(recipe, parts=tuple(kept), label_layers=label_layers),
-            layers=tuple(projection.get("layers", layers)),
-            boundary=tuple(boundary.get("layers", ())),
-            size=projection.get("size", plan.size),
-            specials=bool(projection.get("specials", plan.specials)),
-        )
-
-
-def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
-    """Copy weights from ``first`` to ``parser``; for labels and tags, those that both have.
-
-    Parts that ``first`` lacks keep their weights.
-
-    Raises:
-        AttreeError: ``first`` has another encoder, other sizes, or no part in common.
-    """
-    theirs, ours = first.scorer.each(), parser.scorer.each()
-    shared = [name for name in ours if name in theirs]
-    same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
-    fixed = [name for name in shared if not isinstance(ours[name], parts.NameReader)]
-    if not same or not shared or any(first.shape[name] != parser.shape[name] for name in fixed):
-        problem = "the parser to start from has another encoder, or other parts or sizes"
-        fix = "train it with the same --encoder, --parser, --layer and --size"
-        raise AttreeError("other-parts", problem, fix=fix)
-    for name in shared:
-        part, other = ours[name], theirs[name]
-        if isinstance(part, parts.NameReader) and isinstance(other, parts.NameReader):
-            part.carry(other)
-        else:
-            part.load_state_dict(other.state_dict())
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,90 +297,3 @@ def choose(
         tried.append({**settings, "shares": list(plan.shares), "f1": f1})
     scores = [settings["f1"] for settings in tried]
     return plans[scores.index(max(scores))], tried
-
-
-#: Share of the raw sentences that is trained on.
-_KEPT = 0.5
-#: Shares of given and of parsed trees in every batch.
-_HALVES = (0.5, 0.5)
-
-#: Most raw sentences that are parsed: 200 steps of ten trees a batch use 1,000.
-_MOST = 2000
-
-
-def fit_in_rounds(
-    encoder: Encoder, trees: GoldTrees, plan: TrainingPlan, raw: Sequence[Sequence[str]], **how: Any
-) -> TrainedParser:
-    """Train a parser as :func:`attree.training.fit.fit` does, then again for each round.
-
-    Args:
-        encoder: a loaded encoder.
-        trees: to train on.
-        plan: of the training.
-        raw: words of raw sentences.
-        how: further arguments of :func:`~attree.training.fit.fit`.
-
-    Raises:
-        AttreeError: as :func:`~attree.training.fit.fit`; or no raw sentence has three words or
-            more and fits the encoder.
-    """
-    if plan.recipe.rounds and len(trees.sources) > 1:
-        problem = "self-training takes trees of one treebank only"
-        raise AttreeError("two-treebanks", problem, fix="give one treebank, or train span-parser")
-    parser = fit(encoder, trees, plan, **how)
-    if not plan.recipe.rounds:
-        return parser
-    usable = _usable(encoder, raw, plan.seed)
-    for _ in range(plan.recipe.rounds):
-        parsed = sure_trees(parser, encoder, usable)
-        parser = fit(encoder, trees + parsed, replace(plan, shares=_HALVES), **how)
-        # the record counts the given trees only
-        parser.about |= {"trees": len(trees.gold), "sentences": trees.sentence}
-    parser.about["rounds"] = plan.recipe.rounds
-    return parser
-
-
-def _usable(encoder: Encoder, raw: Sequence[Sequence[str]], seed: int) -> list[list[str]]:
-    """Draw raw sentences of three words and more that fit the encoder."""
-    order = np.random.default_rng(seed).permutation(len(raw))
-    long = [list(raw[row]) for row in order if len(raw[row]) > 2][:_MOST]
-    pieces = encoder.tokenise(long)
-    usable = [words for words, split in zip(long, pieces, strict=True) if not split.too_long]
-    if not usable:
-        problem = "no other sentence of three words and more is left to train on as raw text"
-        fix = "draw fewer trees than there are, or train span-parser"
-        raise AttreeError("no-sentences", problem, fix=fix)
-    return usable
-
-
-def sure_trees(
-    parser: TrainedParser, encoder: Encoder, sentences: Sequence[list[str]]
-) -> GoldTrees:
-    """Parse raw sentences and return the more confident half of the trees with a phrase.
-
-    Raises:
-        AttreeError: no tree has a phrase.
-    """
-    trees = parser.decode(BatchSource.of(encoder, sentences, parser.scorer))
-    sure = sureness(trees)
-    ranked = np.argsort(-sure, kind="stable")[: np.isfinite(sure).sum()]
-    kept = np.sort(ranked[: max(round(_KEPT * len(sentences)), 1)]).tolist()
-    if not kept:
-        problem = "the parser of the first round finds no phrase in the raw sentences"
-        raise AttreeError("no-phrases", problem, fix="train span-parser, or on more trees or steps")
-    gold = []
-    for tree in kept:
-        nodes = slice(trees.offsets[tree], trees.offsets[tree + 1])
-        spans = zip(trees.starts[nodes].tolist(), trees.ends[nodes].tolist(), strict=True)
-        gold.append(gold_tree(len(sentences[tree]), [*spans], name=f"raw sentence {tree}"))
-    return GoldTrees(kept, [sentences[tree] for tree in kept], gold)
-
-
-def sureness(trees: Trees) -> NDArray[np.float64]:
-    """Return the mean score of each tree's phrases without the whole sentence, −inf if none."""
-    assert trees.scores is not None
-    inner = trees.ends - trees.starts < trees.n_words[trees.tree_of]
-    tree = trees.tree_of[inner]
-    counts = np.bincount(tree, minlength=len(trees))
-    sums = np.bincount(tree, trees.scores[inner], minlength=len(trees))
-    return np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf)

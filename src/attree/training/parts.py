@@ -29,13 +29,7 @@ from attree.training.projection import (
     state_batch,
 )
 from attree.training.recipes import FewShotRecipe, TrainingPlan
-from attree.training.scores import (
-    SpanScores,
-    headed_by,
-    span_mask,
-    span_scores,
-    told_by_heads,
-)
+from attree.training.scores import SpanScores, headed_by, span_mask, span_scores, told_by_heads
 from attree.trees.tree import parted
 from attree.trees.trees import Trees
 

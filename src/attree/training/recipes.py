@@ -53,7 +53,7 @@ class FewShotRecipe:
             the parser (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
         encoder_rate: Adam's learning rate for low-rank weights.
         rounds: number of rounds of self-training, on raw sentences that the parser itself parsed
-            (see :func:`attree.training.fit.fit_in_rounds`).
+            (see :func:`attree.training.self_training.fit_in_rounds`).
     """
 
     parts: tuple[str, ...]
@@ -172,10 +172,7 @@ RECIPES: dict[str, FewShotRecipe] = {
     "tree-crf-full": _FULL,
     # with labels, nodes of more than two children, and tags if the trees have some
     "tree-crf-labelled": replace(
-        _FULL,
-        parts=(*_FULL.parts, "labels", "tags"),
-        decoder="labelled_risk",
-        threshold=0.2,
+        _FULL, parts=(*_FULL.parts, "labels", "tags"), decoder="labelled_risk", threshold=0.2
     ),
     # for thousands of trees: labels are trained with the structure; no heads are read, so the
     # encoder runs only up to its middle layers

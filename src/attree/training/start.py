@@ -1,0 +1,140 @@
+"""What training starts from: the encoder's own weights, random ones, or those of a parser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.base.errors import AttreeError
+from attree.base.terminal import say
+from attree.ready import DEFAULT, folder_of_start
+from attree.training.parser import TrainedParser, load_parser
+from attree.training.parts import NameReader
+from attree.training.recipes import MANY_TREES, RECIPES, STARTS, TrainingPlan, with_least_threshold
+from attree.trees.sampling import fingerprints
+
+#: Adam's learning rate for training that starts from a parser, low since good weights are soon
+#: unlearned.
+_RATE = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """First weights of a parser to be trained.
+
+    Attributes:
+        name: ``encoder`` (its query and key), ``random``, or the name or folder of a parser.
+        parser: the parser of this name, whose training goes on.
+    """
+
+    name: str = STARTS[0]
+    parser: TrainedParser | None = None
+
+    @classmethod
+    def named(cls, name: str | None) -> Start:
+        """Load the parser that has this name or folder, if there is one; None is ``encoder``."""
+        folder = folder_of_start(name)
+        return cls(name or STARTS[0], load_parser(folder) if folder else None)
+
+    @classmethod
+    def chosen(cls, name: str | None, scored: Sequence[Sequence[str]]) -> Start:
+        """Return the start of this name, or by default that of the default parser.
+
+        If the parser was trained on sentences to be scored, a message on stderr says so, and the
+        default is ``encoder``.
+
+        Args:
+            name: as for :meth:`named`; None for the default.
+            scored: words of the sentences that the new parser is to be scored on.
+        """
+        start = cls.named(name or DEFAULT)
+        shared = int(np.isin(fingerprints(scored), start.trained_on).sum())
+        if not shared:
+            return start
+        then = "their F1 is too high" if name else "training starts from the encoder"
+        say(
+            f"attree: {start.name} was trained on {shared:,} of the {len(scored):,} sentences to "
+            f"be scored: {then}"
+        )
+        return start if name else cls()
+
+    @property
+    def trained_on(self) -> NDArray[np.uint64]:
+        """Fingerprints of the sentences that the parser was trained on."""
+        return np.empty(0, np.uint64) if self.parser is None else self.parser.trained_on
+
+    def plan(
+        self, plan: TrainingPlan, n_layers: int, n_trees: int, *, rate_given: bool = False
+    ) -> TrainingPlan:
+        """Return a plan for training from here.
+
+        If the plan names no layers, they are those around the encoder's middle; from a parser its
+        layers, sizes and dependencies, and no attention if that one reads none.
+
+        Training from a parser has a low learning rate. Few trees train labels together with the
+        structure, as that parser did; from `MANY_TREES` trees on, labels that are fitted to a
+        trained structure are better.
+
+        Args:
+            plan: the settings that were asked for.
+            n_layers: number of layers of the encoder.
+            n_trees: number of trees to train on.
+            rate_given: whether the learning rate was asked for, and stays.
+        """
+        recipe, middle = plan.recipe, n_layers // 2
+        first, last = max(middle - recipe.spread, 0), min(middle + recipe.spread, n_layers)
+        layers = plan.layers or tuple(range(first, last + 1))
+        named, plan = bool(plan.layers), replace(plan, layers=layers, start=STARTS[0])
+        if self.parser is None:
+            return replace(plan, start=self.name)
+        if "labels" in recipe.parts and recipe.objective == "tree_crf" and n_trees < MANY_TREES:
+            joint = RECIPES["tree-crf-joint"]
+            names = ("objective", "threshold", "unlabelled")
+            recipe = replace(recipe, **{name: getattr(joint, name) for name in names})
+        rate = recipe.learning_rate if rate_given else _RATE
+        recipe = replace(with_least_threshold(recipe), learning_rate=rate)
+        if named:
+            return replace(plan, recipe=recipe)
+        shape = self.parser.shape
+        projection, boundary, labels = (
+            shape.get(part, {}) for part in ("projection", "boundary", "labels")
+        )
+        # attention is not read where it was not: it would take the encoder's upper half
+        kept = [name for name in recipe.parts if name != "heads" or name in shape]
+        kept += [name for name in ("dependencies",) if name in shape and name not in kept]
+        label_layers = tuple(labels.get("layers", recipe.label_layers))
+        return replace(
+            plan,
+            recipe=replace(recipe, parts=tuple(kept), label_layers=label_layers),
+            layers=tuple(projection.get("layers", layers)),
+            boundary=tuple(boundary.get("layers", ())),
+            size=projection.get("size", plan.size),
+            specials=bool(projection.get("specials", plan.specials)),
+        )
+
+
+def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
+    """Copy weights from ``first`` to ``parser``; for labels and tags, those that both have.
+
+    Parts that ``first`` lacks keep their weights.
+
+    Raises:
+        AttreeError: ``first`` has another encoder, other sizes, or no part in common.
+    """
+    theirs, ours = first.scorer.each(), parser.scorer.each()
+    shared = [name for name in ours if name in theirs]
+    same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
+    fixed = [name for name in shared if not isinstance(ours[name], NameReader)]
+    if not same or not shared or any(first.shape[name] != parser.shape[name] for name in fixed):
+        problem = "the parser to start from has another encoder, or other parts or sizes"
+        fix = "train it with the same --encoder, --parser, --layer and --size"
+        raise AttreeError("other-parts", problem, fix=fix)
+    for name in shared:
+        part, other = ours[name], theirs[name]
+        if isinstance(part, NameReader) and isinstance(other, NameReader):
+            part.carry(other)
+        else:
+            part.load_state_dict(other.state_dict())
