@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -243,18 +243,14 @@ def read_unigram(folder: Path) -> UnigramTokeniser | None:
             return None
         vocabulary, unknown = model["vocab"], model["unk_id"]
         unigram = Unigram(vocabulary, unknown)
-        unk_id, padding = (
-            unigram.ids[_text(settings[name])] for name in ("unk_token", "pad_token")
-        )
+        special = (settings["unk_token"], settings["pad_token"])
+        names = (token["content"] if isinstance(token, dict) else token for token in special)
+        unk_id, padding = (unigram.ids[name] for name in names)
         few = {"type": "Unigram", "unk_id": unknown, "vocab": vocabulary[: unknown + 1]}
         backend = Tokenizer.from_str(msgspec.json.encode({**file, "model": few}).decode())
     except Exception:
         return None
     return UnigramTokeniser(unigram, backend, unknown, padding) if unk_id == unknown else None
-
-
-def _text(token: Any) -> str:
-    return token["content"] if isinstance(token, dict) else str(token)
 
 
 #: What a batch costs beside its pieces, as a share of the most pieces of a batch.

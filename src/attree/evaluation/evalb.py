@@ -218,7 +218,7 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
         return Result(gold.length, ERROR, words=len(gold.words), problem=problem)
     pairs = list(zip(gold.words, test.words, strict=True))
     for (word, _), (other, _) in pairs:
-        if not parameters.same_word(word, other):
+        if word != other and not {(word, other), (other, word)} & parameters.same_words:
             problem = f"Words unmatch ({word}|{other})"
             return Result(gold.length, ERROR, words=len(pairs), problem=problem)
     gold_brackets, test_brackets = _brackets_of(gold, parameters), _brackets_of(test, parameters)

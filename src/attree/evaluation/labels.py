@@ -49,10 +49,6 @@ class Parameters:
         """Tell whether two labels or tags count as equal."""
         return tag == other or (tag, other) in self.same_labels or (other, tag) in self.same_labels
 
-    def same_word(self, word: str, other: str) -> bool:
-        """Tell whether two words count as equal."""
-        return word == other or (word, other) in self.same_words or (other, word) in self.same_words
-
     def deletes(self, label: str) -> bool:
         """Tell whether brackets with this label do not count."""
         return any(self.same_label(label, deleted) for deleted in self.delete)

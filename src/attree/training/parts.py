@@ -638,23 +638,23 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
     What dependencies say of phrases is put into the labels' own table.
     """
     first, *others = parts
-    span = first.span
-    for other in others:
-        span = span + other.span
+    span = sum((part.span for part in others), first.span)
     labelled = next((part for part in parts if part.labels is not None), first)
     tagged = next((part for part in parts if part.tags is not None), first)
     headed = next((part for part in parts if part.heads is not None), first)
     labels, phrase, heads = labelled.labels, headed.phrase, headed.heads
     if labels is not None and phrase is not None:
-        told = told_by_heads(labels, phrase)[..., None]
+        shares = labels.softmax(-1)
+        any_label = shares[..., 1:].sum(-1).clamp(min=1e-37)
+        told = told_by_heads((any_label / shares[..., 0].clamp(min=1e-37)).log(), phrase)
         if labels.requires_grad:  # the gradient needs the labels as they were
             labels = labels.clone()
-        labels[..., 1:] += told
-        tags = tagged.tags
-        if tags is not None and heads is not None and not labels.requires_grad:
-            verbs = tags.softmax(-1)[..., [name in _VERBS for name in tagged.tag_names]].sum(-1)
+        elif heads is not None and tagged.tags is not None:
+            is_verb = [name in _VERBS for name in tagged.tag_names]
+            verbs = tagged.tags.softmax(-1)[..., is_verb].sum(-1)
             verbal = headed_by(verbs, heads, first.n_words)
-            _name_by_heads(labels, verbal, labelled.label_names)
+            told = told + _name_by_heads(labels, shares, any_label, verbal, labelled.label_names)
+        labels[..., 1:] += told[..., None]
     return replace(
         labelled,
         table=first.table,
@@ -671,21 +671,29 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
 _VERBS, _NOT_VERBAL = ("VERB", "AUX"), ("AJP", "AVP", "NP")
 
 
-def _name_by_heads(labels: Tensor, verbal: Tensor, names: Sequence[str]) -> None:
-    """Name phrases with a verb as head otherwise than noun phrases, in place.
+def _name_by_heads(
+    labels: Tensor, shares: Tensor, any_label: Tensor, verbal: Tensor, names: Sequence[str]
+) -> Tensor:
+    """Lower labels that no phrase with a verb as head has, in place; return what all gain by it.
 
     Parsers learn this from trees of few languages, and call an object with its verb a noun phrase
-    where the verb comes last. A span stays as probable as it is.
+    where the verb comes last. The gain, (sentences, n + 1, n + 1), leaves a span as probable as it
+    is.
 
     Args:
         labels: (sentences, n + 1, n + 1, labels), logits, the empty label first.
+        shares: their softmax.
+        any_label: (sentences, n + 1, n + 1), its sum over all labels but the empty one.
         verbal: (sentences, n + 1, n + 1), the probability that the head is a verb.
         names: of the labels.
     """
-    before = labels[..., 1:].logsumexp(-1, keepdim=True)
-    less = torch.log1p(-verbal.clamp(max=0.98)).to(labels)
-    labels[..., [parted(name or "X")[-1] in _NOT_VERBAL for name in names]] += less[..., None]
-    labels[..., 1:] += before - labels[..., 1:].logsumexp(-1, keepdim=True)
+    lowered = [i for i, name in enumerate(names) if parted(name or "X")[-1] in _NOT_VERBAL]
+    columns = torch.tensor(lowered, dtype=torch.long, device=labels.device)
+    verbal = verbal.clamp(max=0.98).to(labels)
+    share = shares.index_select(-1, columns).sum(-1) / any_label
+    less = torch.log1p(-verbal)[..., None].expand(*verbal.shape, len(lowered))
+    labels.index_add_(-1, columns, less)
+    return -torch.log1p(-verbal * share.clamp(max=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,18 +40,18 @@ def square_sums(table: Tensor) -> Tensor:
     return corner[:, None, :] + corner[:, :, None] - table - table.transpose(1, 2)
 
 
-def told_by_heads(labels: Tensor, phrase: Tensor) -> Tensor:
+def told_by_heads(odds: Tensor, phrase: Tensor) -> Tensor:
     """Return what dependencies add to the logits of every label but the empty one, (…).
 
     They first add ``phrase[…, 0]``. Then the probability ``p`` that the span has a label becomes
     ``p exp(phrase[…, 1])``, so that labels that are very sure do not outweigh two heads.
 
     Args:
-        labels: (…, labels), logits, the empty label first.
+        odds: (…), log odds of any label.
         phrase: (…, 2), nats to add, and the logarithm of a probability.
     """
     reward, headed = phrase.unbind(-1)
-    odds = (labels[..., 1:].logsumexp(-1) - labels[..., 0] + reward).double()
+    odds = (odds + reward).double()
     likely = (functional.logsigmoid(odds) + headed).clamp(max=-1e-12)
     lower = likely - torch.log(-torch.expm1(likely)) - odds
     return reward + torch.where(headed < 0, lower, 0.0).to(reward)
