@@ -1,6 +1,8 @@
 """Register the treebank formats by name, and read files of any format."""
 
+import contextlib
 import dataclasses
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +16,7 @@ from attree.base.registry import check_name
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.crossing import Graph, continuous
 from attree.treebank.labels import relabelled
-from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings, read_text
+from attree.treebank.sentence import UNDECODED, Format, Rejected, Sentence, SplitSettings, read_text
 
 
 def _read_table(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -63,18 +65,30 @@ def recognised(path: str | Path, family: str) -> str | None:
     Dialects of brackets are recognised only if ``family`` says that the file is in brackets, or it
     begins with one.
     """
-    try:
-        with opened(path, what="file") as handle:
-            head = handle.read(_HEAD)
-    except AttreeError:
-        return None
-    text = head.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    text = _head(path).decode("utf-8", errors="replace").replace("\r\n", "\n")
     bracketed = family == "brackets" or (not family and text.lstrip().startswith("("))
     for name, form in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
-        possible = bracketed or form.family != "brackets"
-        if form.certain and possible and form.certain(text):
+        if form.certain and (bracketed or form.family != "brackets") and form.certain(text):
             return name
     return None
+
+
+def _head(path: str | Path) -> bytes:
+    """Return the beginning of a file, empty if it cannot be read: reading it will tell why.
+
+    Format, encoding and a check ask for it in turn: it is read once while the file is the same.
+    """
+    try:
+        status = Path(path).stat()
+        return _read_head(str(path), status.st_ino, status.st_size, status.st_mtime_ns)
+    except (AttreeError, OSError):
+        return b""
+
+
+@functools.lru_cache(maxsize=64)
+def _read_head(path: str, *_: int) -> bytes:
+    with opened(path, what="file") as handle:
+        return handle.read(_HEAD)
 
 
 def _guess_format(path: str | Path) -> str | None:
@@ -212,17 +226,11 @@ def several_formats(formats: Mapping[Any, Sequence[str | Path]]) -> AttreeError:
 
 def _encoding(file: str | Path, fallback: str) -> str:
     """Return the encoding that an XML file declares, or ``fallback`` if a file is not UTF-8."""
-    try:
-        with opened(file, what="file") as handle:
-            head = handle.read(_HEAD)
-            if declared := _DECLARED.match(head):
-                return declared[1].decode("ascii").lower()
-            if fallback:
-                (head + handle.read()).decode("utf-8")
-    except UnicodeDecodeError:
-        return fallback
-    except AttreeError:  # reported when the file is read
-        pass
+    if declared := _DECLARED.match(_head(file)):
+        return declared[1].decode("ascii").lower()
+    with contextlib.suppress(AttreeError):  # reported when the file is read
+        text = read_text(file, "utf-8") if fallback else ""
+        return fallback if UNDECODED.search(text) else "utf-8"
     return "utf-8"
 
 
