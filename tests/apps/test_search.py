@@ -149,6 +149,7 @@ def test_a_tree_too_deep_for_a_pattern_costs_no_other(tmp_path: Path) -> None:
     [
         ("NP < (", 4), ("NP [", 4), ("", None), ("VP <<< A", 4), ("NP < PP VP", 9), ("/a(/", 2),
         ("A < @NP", 6), ("A < =n", 5), ("A=n", None), ("(" * 60 + "A" + ")" * 60, None), (")", 1),
+        ('"NP', None), ('/NP', None),
     ],
 )  # fmt: skip
 def test_a_pattern_that_tgrep_cannot_read_says_where(pattern: str, column: int | None) -> None:

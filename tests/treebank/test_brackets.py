@@ -184,6 +184,19 @@ def test_comments_and_markup_between_trees() -> None:
     assert rejected(ptb(text)) == []
 
 
+@pytest.mark.parametrize(
+    "around", ["<tree>{}</tree>", "<S ID=2> ( {} ) </S>", "<!-- (S (X x)) -->{}"]
+)
+def test_markup_around_a_tree_on_its_line_costs_no_tree(around: str) -> None:
+    assert words(ptb(f"{GOOD}\n{around.format(GOOD)}\n")) == ["the dog barks"] * 2
+
+
+@pytest.mark.parametrize("word", ["#tag", "#5", "<b>", "<"])
+def test_a_word_alone_on_its_line_is_no_comment(word: str) -> None:
+    assert one(f"(S (NP the\n{word}\n) (VP (V barked)))").words == ("the", word, "barked")
+    assert one(f"(S (NN\n{word}))").words == (word,)
+
+
 LINES = "(S\n  (NP (A a))\n  (VP (B b)))\n"
 FLAT = "(S\n(NP\n(DT the)\n(NN dog)\n)\n(VP (VBZ barks))\n)\n"
 SHORT = "(S\n  (A a)\n  (B b))\n"
@@ -232,6 +245,13 @@ FAULTS: dict[str, tuple[str, int, dict[int, str]]] = {
     "only opening brackets": ("((((((", 0, {1: ""}),
     "duplicates": (f"{GOOD}\n" * 4, 4, {}),
     "bytes of another encoding": (f"{GOOD}\n(S (A caf\udce9))\n{GOOD}\n", 2, {2: "0xE9"}),
+    "a bracket in a word": (
+        f"{GOOD}\n(S (NNS report(s)))\n(S (A (1) foo))\n{GOOD}\n", 2, {2: "-LRB-", 3: "-LRB-"},
+    ),
+    "a blank that is not ASCII": (
+        f"{GOOD}\n(S (NR\u3000中国) (A a))\n(S (A\xa0a))\n", 1, {2: "U+3000", 3: "U+00A0"},
+    ),
+    "a comment that holds a tree": (f"{GOOD}\n#1 {GOOD}\n", 2, {2: "outside any tree: '#1'"}),
     "and what may help": (f"{GOOD}\n(S (A caf\udce9))\n{GOOD}\n", 2, {2: "latin-1"}),
     **{
         f"a tree without words: {text}": (f"{GOOD}\n{text}\n{GOOD}", 2, {2: "a tree without words"})

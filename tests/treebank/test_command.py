@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from attree.base.schemas import REJECTED, SENTENCES_SCHEMA, read_table
+from attree.treebank.formats import together
 
 TREE = "( (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))\n"
 
@@ -128,6 +130,13 @@ def test_tags_that_would_leave_punctuation_out(attree, tmp_path: Path) -> None:
         (b"(A a)", [".", "--check", "--exclude", "*.mrg"], "a folder is checked whole, by itself"),
         (b"(A a)", [".", "--check", "--split-name", "x"], "a folder is checked whole, by itself"),
         ("(A a)".encode("utf-16"), ["a.mrg", "--check"], "UTF-16 — set encoding: utf-16"),
+        (("(S (A a))" * 9).encode("utf-16-be"), ["a.mrg", "--check"], "utf-16-le or utf-16-be"),
+        (
+            gzip.compress(b"(S (A a))", mtime=0),
+            ["a.mrg", "--check"],
+            "this file is compressed — unpack it",
+        ),
+        (b"# x\n", ["convert", "a.mrg", "--output", "o.mrg"], "a.mrg:1: no sentence could be read"),
     ],
 )
 def test_one_line_and_a_failure(
@@ -140,6 +149,16 @@ def test_one_line_and_a_failure(
     assert problem in str(done.status)
     assert "\n" not in str(done.status)
     assert not (tmp_path / "o.parquet").exists()
+
+
+def test_a_file_of_two_names_is_read_once(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(TREE)
+    (tmp_path / "b.mrg").symlink_to("a.mrg")
+    files = ["a.mrg", str(tmp_path / "a.mrg"), "b.mrg", "a.mrg"]
+    assert "1 read" in attree(*files, "--check").out
+    attree("convert", *files, "--output", "o.mrg")
+    assert (tmp_path / "o.mrg").read_text().count("\n") == TREE.count("\n")
+    assert len(together(*(tmp_path / name for name in files))) == 1
 
 
 def test_bytes_of_all_kinds(attree, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Read the trees of any input: treebank files, folders, tables, output of ``attree parse``."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -58,11 +59,12 @@ class Reading:
         Raises:
             AttreeError: an input is missing or has no trees.
         """
-        for path in inputs:
+        paths = {os.path.realpath(path): path for path in inputs}
+        for path in paths.values():
             if is_output(path):
                 yield from _of_folder(path)
                 continue
-            for files in together(path, self.settings.format):
+            for files in together(path, format=self.settings.format):
                 yield from self._of_files(files)
 
     def _of_files(self, files: Sequence[Path]) -> Iterator[SentenceTrees]:

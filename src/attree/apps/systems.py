@@ -161,7 +161,7 @@ def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool
         read += read_whole([file], reading, refused.append)
     for line in refused:
         say(line)
-    if refused and not read and path.suffix:  # it was meant to hold trees
+    if not read and path.suffix and (refused or path.is_file()):  # it was meant to hold trees
         fix = "correct it, or name a parser"
         raise AttreeError("no-trees", "no tree in it can be read", file=path, fix=fix)
     return (read, False) if read else None

@@ -6,6 +6,7 @@ alternatives separated by `` | ``, the first that matches a file counts.
 """
 
 import glob
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -39,19 +40,21 @@ def find(patterns: Iterable[str], folder: str | Path | None = None) -> Matches:
 
     A pattern that is a file's own name stands for that file, whatever characters it holds.
     """
-    files: dict[Path, None] = {}
+    files: dict[str, Path] = {}  # a file of two names counts once
     used: list[str] = []
     missing: list[str] = []
     for pattern in patterns:
         for alternative in _ALTERNATIVE.split(pattern):
             matched, absent = _matches(alternative, folder)
             if matched:
-                files.update(dict.fromkeys(matched))
+                files |= {
+                    name: file for file in matched if (name := os.path.realpath(file)) not in files
+                }
                 literal = matched == [Path(folder or "", alternative)]
                 used.append(str(matched[0]) if literal else _within(folder, alternative))
                 missing += absent
                 break
-    return Matches(tuple(files), tuple(used), tuple(missing))
+    return Matches(tuple(files.values()), tuple(used), tuple(missing))
 
 
 def _matches(pattern: str, folder: str | Path | None) -> tuple[list[Path], list[str]]:

@@ -103,7 +103,7 @@ def import_command(
     from attree.treebank.sentence import SplitSettings
 
     settings = SplitSettings(format=format, encoding=encoding)
-    files = [file for path in predictions for some in together(path, format) for file in some]
+    files = [file for some in together(*predictions, format=format) for file in some]
     with as_table(sentences) as table:
         write_imported(files, table, output, settings, accept_loss=accept_loss)
 

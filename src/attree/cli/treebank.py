@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -388,20 +390,20 @@ def jobs_in_folder(folder: Path, options: dict[str, Any]) -> Iterator[ReadingJob
 
 def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) -> tuple[Path, ...]:
     """Return the files of patterns and folders; each of these must have one."""
-    paths: dict[Path, None] = {}
+    paths: dict[str, Path] = {}  # a file of two names counts once
     for pattern in patterns:
         if Path(pattern).is_dir():
-            inside = [file for files in together(Path(pattern), format) for file in files]
-            paths.update(dict.fromkeys(inside))
+            inside = chain(*together(Path(pattern), format=format))
+            paths |= {os.path.realpath(file): file for file in inside}
             continue
         matched = find([pattern])
         if not matched.files:
             raise AttreeError("missing-file", "no such file", file=pattern, fix="check its name")
-        paths.update(dict.fromkeys(matched.files))
+        paths |= {os.path.realpath(file): file for file in matched.files}
         if matched.missing:
             say(f"warning: {len(matched.missing)} of {pattern} do not exist")
-    excluded = set(find(exclude).files)
-    files = tuple(file for file in paths if file not in excluded)
+    excluded = set(map(os.path.realpath, find(exclude).files))
+    files = tuple(file for name, file in paths.items() if name not in excluded)
     if not files:
         raise AttreeError("all-excluded", "every file is excluded", fix="correct --exclude")
     return files

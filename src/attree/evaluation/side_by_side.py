@@ -73,7 +73,7 @@ class Gold:
             AttreeError: see :meth:`attree.treebank.as_table.Treebank.read_all`; or only some of the
                 files are dependency trees.
         """
-        groups = [files for path in paths for files in together(path, settings.format)]
+        groups = together(*paths, format=settings.format)
         derived = {resolve(settings, files).format == "conllu" for files in groups}
         if len(derived) > 1:
             problem = "dependency trees and constituency trees cannot be scored together"

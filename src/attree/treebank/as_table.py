@@ -79,7 +79,7 @@ class Treebank:
         from attree.base.schemas import join_tables
         from attree.treebank.formats import together
 
-        groups = [files for path in paths for files in together(path, settings.format)]
+        groups = together(*paths, format=settings.format)
         read = [cls.read(files, settings, partial=partial) for files in groups]
         policies = list(dict.fromkeys(treebank.punctuation for treebank in read))
         if len(policies) > 1:

@@ -50,8 +50,14 @@ _FEATURES = re.compile(
     r"(\([^\s()][^\s()#]*+(?:#(?!#)[^\s()#]*+)*)##"
     r"(?:[^()\n]*?|[^()\n]*?=[()][^()\n]*?)##(?=[ \t\n(])"
 )
-#: Comments (Floresta) and mark-up (the Penn Chinese Treebank) between trees.
-_NO_TREE = re.compile(r"^(?:#.*|<[^\n]*>[ \t]*)$", re.MULTILINE)
+#: A comment without a tree (Floresta), and mark-up (the Penn Chinese Treebank) without brackets or
+#: around a tree, in a line that begins with it.
+_NO_TREE = re.compile(
+    r"\A#(?!.*\([^\s()]*\s*\().*|<!--.*?-->|<[^()]*>\s*\Z|<[^()<>]*>\s*(?=\()|(?<=\))\s*</[^()<>]*>\s*\Z"
+)
+#: White space that is not ASCII in a label, or in front of a word.
+_OTHER_SPACE = re.compile(r"\([^\s()]*([^\S \t\n\f\v])")
+_FAULTY = re.compile(rf"{UNDECODED.pattern}|{_OTHER_SPACE.pattern}")
 #: A file with ``\\(`` escapes brackets, as Icelandic treebanks and NLTK do; so does one whose
 #: brackets balance only so. In other files ``\\)`` is a backslash and a bracket.
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
@@ -70,11 +76,22 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
         settings: ``dummy_roots``, ``drop_labels``, ``escapes`` and (for messages) ``encoding``.
     """
     if text.startswith(("#", "<")) or "\n#" in text or "\n<" in text:
-        text = _NO_TREE.sub("", text)
+        text = _between_trees(text)
     surplus = text.count(")") - text.count("(") if "\\)" in text else 0
     if "\\(" in text or (surplus and surplus == len(_ESCAPED_BRACKET.findall(text))):
         text = _ESCAPED_BRACKET.sub(lambda match: _WRITTEN[match[1]], text)
     return _Scanner(text, file, settings).sentences()
+
+
+def _between_trees(text: str) -> str:
+    """Take out comments and mark-up between trees; one word on a line of a tree is no comment."""
+    lines, depth, last = text.split("\n"), 0, ")"
+    for number, line in enumerate(lines):
+        if line[:1] in ("#", "<") and (depth <= 0 or last == ")" or " " in line.strip()):
+            lines[number] = line = _NO_TREE.sub("", line)
+        depth += line.count("(") - line.count(")")
+        last = line.rstrip()[-1:] or last
+    return "\n".join(lines)
 
 
 def read_spmrl(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -163,6 +180,7 @@ def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
     ends, labels = tree.ends, tree.labels
     stack: list[int] = []
     lone: dict[int, int] = {}  # bare word → its parent
+    pruned: set[int] = set()  # parents of nodes without a leaf
     whole = 0
     for label, word, bare, tail in tokens:
         closing = tail.count(")") if tail else 0
@@ -173,7 +191,7 @@ def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
                 words.append(word)
                 tags.append(name)
         elif bare:
-            if not stack:
+            if not stack or not tail:  # a bracket in a word: ``report(s)``
                 return None
             lone[len(words)] = stack[-1]
             words.append(bare)
@@ -184,6 +202,8 @@ def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
             if label and _is_mark(label):
                 words.append(label)
                 tags.append(label)
+            elif stack:
+                pruned.add(stack[-1])
         else:
             stack.append(len(starts))
             starts.append(len(words))
@@ -195,6 +215,9 @@ def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
             closing -= 1
             node = stack.pop()
             whole += not stack
+            if lone and node in pruned and node in lone.values():  # ``(NN (1) foo)``
+                return None
+            pruned.discard(node)
             if labels[node] is None or lone:
                 _close(tree, node, lone)
             elif starts[node] < len(words):
@@ -229,7 +252,7 @@ class _Scanner:
         self.unescaped = settings.escapes == "undo"
         self.names = _Names(frozenset((_TRACE, *drop)), whole=settings.functions == "keep")
         self.roots = frozenset(roots)
-        self.damaged = not text.isascii() and UNDECODED.search(text) is not None
+        self.faulty = not text.isascii() and _FAULTY.search(text) is not None
         self.pieces = pieces(text)
         self.counted = (0, 1)  # a position in the text, and its line
 
@@ -239,7 +262,7 @@ class _Scanner:
             tree = None
             # tokens take a hundred times the memory of text, so do not cut a broken tree
             even = self.text.count("(", begin, end) == self.text.count(")", begin, end)
-            bad = self.damaged and UNDECODED.search(self.text, begin, end)
+            bad = self.faulty and _FAULTY.search(self.text, begin, end)
             if self.text[begin] == "(" and even and not bad:
                 tree = _parse(_TOKEN.findall(self.text, begin, end), self.names)
             if tree is not None and tree.words:
@@ -280,12 +303,19 @@ class _Scanner:
         """Read one whole tree, or text outside all trees."""
         if problem := undecoded(self.text, begin, end, self.encoding):
             return self._reject(begin, problem[0], setting=problem[1])
+        if space := _OTHER_SPACE.search(self.text, begin, end):
+            code = f"U+{ord(space[1]):04X}"
+            return self._reject(
+                begin, f"white space in a label ({code}) — put an ASCII blank there"
+            )
         if self.text[begin] != "(":
             reason = f"text outside any tree: {self.text[begin : min(end, begin + 30)]!r}"
             return self._reject(begin, f"{reason} — check the brackets around it")
         tokens = _TOKEN.findall(self.text, begin, end)
         tree = _parse(tokens, self.names)
-        if tree is not None and tree.words:
+        if tree is None:
+            return self._reject(begin, "a bracket in or beside a word — write it as -LRB- or -RRB-")
+        if tree.words:
             return self._sentence(tree, begin)
         dropped = {label for label, *_ in tokens if label and self.names[label] is None}
         if dropped - {_TRACE}:
@@ -340,7 +370,15 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         yield bracketed(graph.words, graph.tags, phrases) + "\n"
 
 
-PTB = Format(read, (".mrg",), punctuation="auto", family="brackets", write=write, continuous=True)
+PTB = Format(
+    read,
+    (".mrg",),
+    punctuation="auto",
+    drop_labels=(*DROP_LABELS, "-DFL-", "CODE"),  # Switchboard's pauses, repairs and speakers
+    family="brackets",
+    write=write,
+    continuous=True,
+)
 SPMRL = Format(
     read_spmrl,
     (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees"),

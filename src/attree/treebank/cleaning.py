@@ -238,7 +238,8 @@ def untraced(tree: _Tree, settings: SplitSettings) -> _Tree | Rejected:
     if settings.traces is None:
         return tree
     trace = re.compile(settings.traces).fullmatch
-    stays = [trace(word) is None for word in tree.words]
+    tagged = zip(tree.words, tree.tags, strict=True)
+    stays = [trace(word) is None or tag.startswith(("CD", "NUM")) for word, tag in tagged]
     if not any(stays):
         reason = "no word is left: every word is a trace"
         return Rejected(tree.file, tree.line, reason, "emptied")

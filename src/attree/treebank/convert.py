@@ -90,9 +90,13 @@ def convert(
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
                 handle.writelines(form.write(_count(trees, to, done)))
         if not done.written:
-            first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
-            problem = f"no sentence could be read ({first.reason})"
-            raise AttreeError("no-sentences", problem, file=first.file, line=first.line)
+            empty = Rejected(str(treebanks[0][0][0]), 1, "there is no tree in it", "failed")
+            first = next(iter(done.rejected), empty)
+            problem, fix = (
+                f"no sentence could be read ({first.reason})",
+                "check it, and its --format",
+            )
+            raise AttreeError("no-sentences", problem, file=first.file, line=first.line, fix=fix)
     return done
 
 

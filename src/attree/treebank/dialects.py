@@ -24,7 +24,7 @@ from attree.treebank.sentence import (
 
 _LEAF = re.compile(r"\(([^\s()]+)([ \t]+)([^\s()]+)((?:[ \t]+[^\s()]+)?)([ \t]*)\)")
 _ICEPAHC_LEAF = re.compile(r"[^a-z\s]+ (?:\S+-\S+|0|\*\S+|<\S+|\{\S+)")
-_CESS_LEAF = re.compile(r"(?:[a-z]{1,2}[a-z0-9]*|F[a-z]{1,2}|[ZWX][a-z]?|-\S+) \S+ \S+")
+_CESS_LEAF = re.compile(r"(?:[a-z]+\d[a-z0-9]*|r[gn]|c[cs]|i|F[a-z]{1,2}|[ZWX][a-z]?|-\S+) \S+ \S+")
 _SAMPLE = 70  # leaves at each position by which a dialect is recognised
 
 #: Words as the dialect writes them → as they are read.
@@ -60,11 +60,11 @@ def _word_dash_lemma(word: str, more: str) -> str:
     parts = word.split("-")
     if len(parts) > 1:
         word = "-".join(parts[: len(parts) // 2 if len(parts) % 2 == 0 else -1])
-    return (word.removesuffix("$").removeprefix("$") if len(word) > 1 else word) or "-"
+    return _SPLIT.sub("", word) or "-"
 
 
 #: Marks where a word was split in two, at the end of one half and the beginning of the other.
-_SPLIT = re.compile(r"(?<=\w)[$@]\Z|\A[$@](?=\w)")
+_SPLIT = re.compile(r"(?<=\w)[$@]\Z|\A[$@](?=[^\W\d])")
 _TWICE = re.compile(r"([^\w\s-]+)-\1")
 
 
@@ -138,7 +138,7 @@ def _is_penn_history(text: str) -> bool:
 
     Trees of one remark, such as ``( (CODE <P_1>))``, may be as many as trees of words.
     """
-    ids = len(re.findall(r"\(ID [^\s()]+\)\s*\)", text))
+    ids = len(re.findall(r"(?m)\(ID [^\s()]+\)\s*\)\s*(?:\Z|^\()", text))
     trees = len(_HISTORY_TREE.findall(text)) if ids else 0
     return ids > 0 and ids >= 0.9 * trees - 1 and not _is_icepahc(text)
 

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -138,23 +139,26 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[str, list[Pat
     return titles, others
 
 
-def together(path: Path, format: str | None = None) -> list[list[Path]]:
-    """Return the files of a path, in groups that are read together.
+def together(*paths: Path, format: str | None = None) -> list[list[Path]]:
+    """Return the files of paths, in groups that are read together; a file of two names once.
 
     Args:
-        path: a file, a pattern of files, or a folder of treebanks.
+        paths: files, patterns of files, or folders of treebanks.
         format: of the files; in a folder, files of other formats are ignored.
 
     Raises:
-        AttreeError: the folder has no treebank.
+        AttreeError: a folder has no treebank.
     """
-    if not path.is_dir():
-        return [matching(path)]
-    groups, _ = in_folder(path, format)
-    if not groups:
-        problem = "no treebank is in this folder"
-        raise AttreeError("no-treebank", problem, file=path, fix="name its files")
-    return list(groups.values())
+    groups: list[list[Path]] = []
+    for path in paths:
+        found = list(in_folder(path, format)[0].values()) if path.is_dir() else [matching(path)]
+        if not found:
+            problem = "no treebank is in this folder"
+            raise AttreeError("no-treebank", problem, file=path, fix="name its files")
+        groups += found
+    first = {os.path.realpath(file): file for group in groups for file in group}
+    once = [[file for file in group if first.pop(os.path.realpath(file), None)] for group in groups]
+    return list(filter(None, once))
 
 
 def sniff(file: str | Path, settings: SplitSettings) -> str:
@@ -191,6 +195,8 @@ def _common_format(files: Sequence[str | Path]) -> str:
         return name
     for file in files:
         check_regular(file, what="treebank file")
+        if Path(file).suffix in (".gz", ".xz", ".bz2", ".zst", ".zip"):
+            read_text(file, "utf-8")  # says that it is compressed
         if Path(file).suffix.lower() == ".ad":
             fix = "give the same trees in brackets, Bosque_CF_8.0.PennTreebank.ptb of Linguateca"
             raise AttreeError("format-not-read", "Floresta's .ad is not read", file=file, fix=fix)

@@ -104,8 +104,9 @@ def _differ(gold: Sentence, tree: Sentence) -> str:
     a, b = _key(gold), _key(tree)
     if len(a) != len(b) or a == b:
         a, b = gold.words, tree.words
+    if len(a) != len(b):
         return f"{_at(tree)}: {len(b)} words, but {_at(gold)} has {len(a)}"
-    index = next(i for i, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1)
+    index = next((i for i, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1), 0)
     return f"{_at(tree)}: word {b[index]!r} is {a[index]!r} in {_at(gold)}"
 
 

@@ -212,6 +212,7 @@ _Read = TypeVar("_Read")
 #: Undecodable bytes in a text.
 UNDECODED = re.compile("[\udc80-\udcff]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"PK\3\4", b"\x28\xb5\x2f\xfd")
 _UTF8 = ("utf-8", "utf8")
 
 
@@ -227,8 +228,12 @@ def read_text(path: str | Path, encoding: str) -> str:
     """
     with opened(path, what="treebank file") as handle:
         data = handle.read()
-    if encoding.lower() in _UTF8 and data.startswith(_UTF16):
-        raise AttreeError("encoding", "this file is UTF-16", file=path, fix="set encoding: utf-16")
+    wide = data.startswith(_UTF16) or 4 * data.count(0) > max(len(data), 100)
+    if wide and encoding.lower() in _UTF8:
+        fix = "set encoding: utf-16; if it has no byte-order mark, utf-16-le or utf-16-be"
+        raise AttreeError("encoding", "this file is UTF-16", file=path, fix=fix)
+    if data.startswith(_COMPRESSED):
+        raise AttreeError("compressed", "this file is compressed", file=path, fix="unpack it")
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode(encoding, errors="surrogateescape")
