@@ -122,10 +122,10 @@ def test_the_demo_and_a_corpus_on_slurm_go_on_after_scancel(
                "parse_corpus:mem_mb=900"]  # fmt: skip
     with demo.start(*command) as running:
         try:
-            wait_until(lambda: any((demo.folder / "results/parses").rglob("*.parquet")), 600)
-            wait_until(lambda: bool(_jobs("RUNNING")), 120)
+            wait_until(lambda: any((demo.folder / "results/parses").rglob("*.parquet")), 1800)
+            wait_until(lambda: bool(_jobs("RUNNING")), 600)
             _cancel(_jobs("RUNNING")[0])
-            text, _ = running.communicate(timeout=900)
+            text, _ = running.communicate(timeout=3600)
         finally:
             running.kill()
     first = Ran(running.returncode, text)

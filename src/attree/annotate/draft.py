@@ -119,14 +119,12 @@ class Draft:
     def break_up(self, span: Span) -> Draft:
         """Forbid a span: the parser proposes another."""
         self._inner(span)
-        draft = self._without(span)
-        return replace(draft, broken=self.broken | {span})
+        return replace(self._without(span), broken=self.broken | {span})
 
     def dissolve(self, span: Span) -> Draft:
         """Leave a phrase out, and give its children to the phrase above."""
         self._inner(span)
-        draft = self._without(span)
-        return replace(draft, dissolved=self.dissolved | {span})
+        return replace(self._without(span), dissolved=self.dissolved | {span})
 
     def move(self, span: Span, to: Span) -> Draft:
         """Move the ends of a phrase.

@@ -151,8 +151,7 @@ class Folder:
                 raise AttreeError("changed-meanwhile", _CHANGED, file=path, fix=fix)
         with contextlib.ExitStack() as stack:  # the last entered, the trees, are renamed first
             for name, content in new.items():
-                part = stack.enter_context(whole_file(self.path / name))
-                part.write_bytes(content)
+                stack.enter_context(whole_file(self.path / name)).write_bytes(content)
         self.trees, self.log, self._on_disk = trees, log, new
 
 

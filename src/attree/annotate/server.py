@@ -113,8 +113,7 @@ class Guard:
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             return PlainTextResponse(_NO_KEY, 403)
         if self._used:
-            page = f"http://{request.headers['host']}/"
-            return PlainTextResponse(_USED.format(page=page), 403)
+            return PlainTextResponse(_USED.format(page=f"http://{request.headers['host']}/"), 403)
         self._used = True
         response = RedirectResponse("/", 303)
         response.set_cookie(self._cookie, self._key, httponly=True, samesite="strict")

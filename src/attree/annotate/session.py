@@ -266,8 +266,7 @@ class Session:
         self._pending.clear()
         self._finished.pop()
         if last.accepted:
-            sentence = self._saved.pop()
-            self._labels.subtract(_labels_of(sentence))
+            self._labels.subtract(_labels_of(self._saved.pop()))
             self._curve.pop()
             self.saved_now -= 1
         last.shown.actions.clear()
@@ -436,8 +435,7 @@ def _to_annotate(
         return "", trees_to_correct(request.texts, done, passed, request.labels)
     files, _ = find_inputs(request.texts, without=folder.path)
     refuse_treebanks(files)
-    texts = first_lines(request.texts, request.how.column)
-    how = how_split(request.parser, request.how, texts)
+    how = how_split(request.parser, request.how, first_lines(request.texts, request.how.column))
     split, column = tokeniser(how.name, split=how.sentences), request.how.column
     todo = text_sentences(files, split, done, passed, max_words=request.max_words, column=column)
     return how.name, todo

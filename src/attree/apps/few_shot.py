@@ -147,8 +147,7 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: FewShotPlan) -> Eval
         for name, trees in itertools.product(plan.parsers, plan.trees):
             runs = []
             for seed in range(plan.draws):
-                parsed = bench.parse(name, trees, seed)
-                runs.append(Parses.all_ok(gold.parses.sentence, parsed))
+                runs.append(Parses.all_ok(gold.parses.sentence, bench.parse(name, trees, seed)))
                 advance(1)
             systems.append(System(f"{name}, {trees:,} trees", runs, trees=trees))
     return Evaluation(gold, systems, plan.max_words, list(_notes(plan, bench)))

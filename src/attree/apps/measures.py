@@ -270,8 +270,7 @@ def _table(folder: Path, name: str) -> Iterator[Callable[[SentenceTrees], int]]:
             columns = [*([of[row] for row in rows.tolist()] for of in where), *columns]
             arrays = list(map(pa.array, columns, schema.types))
             parquet.write_table(pa.Table.from_arrays(arrays, schema=schema))
-            cells = (map(_cell, column.to_pylist()) for column in arrays)
-            text.writerows(zip(*cells, strict=True))
+            text.writerows(zip(*(map(_cell, column.to_pylist()) for column in arrays), strict=True))
             return rows.size
 
         yield add

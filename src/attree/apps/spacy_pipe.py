@@ -510,8 +510,7 @@ def _noun_chunks(doc: Doc) -> Iterator[tuple[int, int, int]]:
 
 
 def _sentence(parse: Parse, span: Span) -> int:
-    first = bisect_left(parse.tokens, span.start)
-    return max(bisect_right(parse.firsts, first) - 1, 0)
+    return max(bisect_right(parse.firsts, bisect_left(parse.tokens, span.start)) - 1, 0)
 
 
 def _of_token(of_span: Callable[[Span], Any]) -> Callable[[Token], Any]:

@@ -225,8 +225,7 @@ def _sentence(number: int, line: str) -> Simple:
         problem = "a word is empty" if "" in words else "this line is not UTF-8"
         raise AttreeError("bad-words", problem, fix="separate words by single spaces, in UTF-8")
     phrases, impossible = map(_spans, written)
-    known = tuple((start, end, None) for start, end in phrases)
-    Constraints(known, impossible).check(len(words))
+    Constraints(tuple((start, end, None) for start, end in phrases), impossible).check(len(words))
     return Simple(number, language, words, phrases, impossible)
 
 

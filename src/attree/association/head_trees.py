@@ -215,8 +215,7 @@ def _distances(
     """Return a unit's distances of neighbouring words, (batch, words - 1)."""
     layer, number = unit
     if number < _OF_STATES:
-        states = output.states[layer + 1].float()
-        return STATES[number](piece_to_word(output.batch) @ states)
+        return STATES[number](piece_to_word(output.batch) @ output.states[layer + 1].float())
     chosen = [columns[head] for head in _heads_of(unit, n_heads)]
     is_jsd = number == _OF_LAYER - 1 or number >= _OF_LAYER + n_heads
     compare = _jensen_shannon if is_jsd else _hellinger
@@ -251,8 +250,7 @@ def _jensen_shannon(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Ten
     logs = (floored / floored.sum(-1, keepdim=True).clamp_(min=_FLOOR)).clamp_(min=1e-12).log()
     middle = (attention[:, :, :-1] + attention[:, :, 1:]) / 2
     mean_log = (logs[:, :, :-1] + logs[:, :, 1:]) / 2
-    divergence = (torch.xlogy(middle, middle) - middle * mean_log).sum(-1)
-    return divergence.clamp_(min=0.0).sqrt_()
+    return (torch.xlogy(middle, middle) - middle * mean_log).sum(-1).clamp_(min=0.0).sqrt_()
 
 
 NEIGHBOURS = NeighbourSource()

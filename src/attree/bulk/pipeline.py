@@ -202,8 +202,7 @@ class Pipeline:
             rows = self._prepared.get()
             assert rows.prepared is not None
             groups = rows.prepared.batches
-            encode = partial(_encode, rows)
-            every = in_threads(encode, groups, min(self._threads, len(groups)))
+            every = in_threads(partial(_encode, rows), groups, min(self._threads, len(groups)))
             for group, features in zip(groups, every, strict=True):
                 if features is None:
                     break
@@ -218,16 +217,14 @@ class Pipeline:
             if rows.future.done():
                 continue
             if encoded is not None:
-                decode = partial(rows.prepared.decode, *encoded)
-                rows.trees.append(_run_step(rows.future, decode))
+                rows.trees.append(_run_step(rows.future, partial(rows.prepared.decode, *encoded)))
                 continue
             done = _run_step(rows.future, partial(self._write, rows))
             if done is not None:
                 rows.future.set_result(done)
 
     def _write(self, rows: _Rows) -> Done:
-        positions = self._settle(rows)
-        trees = _in_order(rows, positions)
+        trees = _in_order(rows, self._settle(rows))
         prepared = rows.prepared
         assert prepared is not None
         pieces = prepared.pieces_of(np.flatnonzero(prepared.status == OK))

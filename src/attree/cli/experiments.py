@@ -91,8 +91,7 @@ def table(
     layout, results = _entry(plan, "tables", experiment)
     gathered = cells(lists, _records(results), layout, published)
     record = provenance(code=["attree.cli.experiments:table"], settings=layout)
-    records = [cell.flat() for cell in gathered]
-    render.save(output_prefix, records, tables(gathered, layout), record)
+    render.save(output_prefix, [cell.flat() for cell in gathered], tables(gathered, layout), record)
 
 
 @app.command

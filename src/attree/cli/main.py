@@ -64,8 +64,7 @@ def kind(argument: Argument) -> str:
 
 def _first_sentence(text: str) -> str:
     """Return the first sentence of a docstring, without its full stop."""
-    words = " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
-    return words.partition(". ")[0].rstrip(".")
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
 def _purpose_of(reference: str) -> str:

@@ -25,8 +25,7 @@ class Counting:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as arguments for the functions that score."""
-        labels = list(dict.fromkeys(self.recall))
-        return {"labels": labels, "max_words": self.max_words}
+        return {"labels": list(dict.fromkeys(self.recall)), "max_words": self.max_words}
 
 
 def score_command(

@@ -121,8 +121,7 @@ def _distinct_spans(trees: Trees) -> tuple[NDArray[np.int64], ...]:
     tree = np.concatenate([trees.tree_of, np.flatnonzero(long)])
     starts = np.concatenate([trees.starts, np.zeros(int(long.sum()), np.int32)])
     ends = np.concatenate([trees.ends, trees.n_words[long]])
-    rows = np.stack([tree, starts, ends], axis=1)[ends - starts > 1]
-    return tuple(np.unique(rows, axis=0).T)
+    return tuple(np.unique(np.stack([tree, starts, ends], axis=1)[ends - starts > 1], axis=0).T)
 
 
 def _best(words: NDArray[np.int64], scores: NDArray[np.float64]) -> Trees:

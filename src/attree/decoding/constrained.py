@@ -53,8 +53,7 @@ def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) ->
             f"the decoder {decoder} cannot keep to constraints",
             fix=f"parse with one of {', '.join(TERMS)}",
         )
-    n = int(scores.n_words[0])
-    penalties = constraints.penalties(n)
+    penalties = constraints.penalties(int(scores.n_words[0]))
     penalties = (penalties + penalties.T).ravel()
     terms = TERMS[decoder](replace(scores, terms=scores.terms.copy()))
     words = scores.n_words
@@ -116,8 +115,7 @@ class SplitChart:
             NotFiniteError: an association with NaN or infinity in it.
         """
         words = np.asarray(n_words, np.int64)
-        chosen = transform(values, recipe["association"])
-        scores = split_scores(chosen, words, recipe["score"])
+        scores = split_scores(transform(values, recipe["association"]), words, recipe["score"])
         if scores.not_finite >= 0:
             raise NotFiniteError("not-finite", "this sentence's association is NaN or infinite")
         return cls(scores, recipe["decoder"])
@@ -150,8 +148,7 @@ class SplitChart:
         for total, spans in BestTrees(replace(self.scores, has_cross=cross), terms).first(k):
             totals.append(total + above)
             tree = Trees.from_spans([n], [spans])
-            of_spans = scores_of_spans(self.scores, tree.starts, tree.ends)
-            trees.append(replace(tree, scores=of_spans))
+            trees.append(replace(tree, scores=scores_of_spans(self.scores, tree.starts, tree.ends)))
         return Ranked(Trees.concatenate(trees), totals)
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:

@@ -57,8 +57,7 @@ def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
     table.
     """
     probabilities = np.empty_like(scores.prefix)
-    terms = own_terms(scores)
-    marginals(scores.n_words, scores.prefix, terms, scores.has_cross, probabilities)
+    marginals(scores.n_words, scores.prefix, own_terms(scores), scores.has_cross, probabilities)
     return probabilities
 
 

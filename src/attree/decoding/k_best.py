@@ -91,8 +91,7 @@ class BestTrees:
         if end - start == 1:
             return [(0.0, start, 0, 0)]
         k = np.arange(start + 1, end)
-        scores = self._scores.at(0, start, k, end)
-        ways = zip((-scores).tolist(), k.tolist(), strict=True)
+        ways = zip((-self._scores.at(0, start, k, end)).tolist(), k.tolist(), strict=True)
         return [(score, split, 0, 0) for score, split in ways]
 
     def parts(self, vertex: Vertex, choice: int) -> Sequence[Vertex]:

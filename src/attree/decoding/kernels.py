@@ -160,8 +160,7 @@ def add_best(n_words: _Words, all_terms: _Floats) -> None:
                 best = max(max(best_from[k - 2], row[k - 2] + right), next_row[k - 2] + next_right)
                 for i in range(k - 2):
                     # the old value comes first: otherwise a masked store makes it a third slower
-                    through = max(best_from[i], row[i] + right)
-                    best_from[i] = max(through, next_row[i] + next_right)
+                    best_from[i] = max(max(best_from[i], row[i] + right), next_row[i] + next_right)
                 k -= 2
             if k == 1:
                 terms[1, j] += best

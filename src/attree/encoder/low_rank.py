@@ -32,8 +32,7 @@ class LowRank(nn.Module):
         size = (rank, linear.in_features)
         first = torch.randn(size, generator=generator) / linear.in_features**0.5
         self.a = nn.Parameter(first.to(linear.weight.device))
-        none = torch.zeros(linear.out_features, rank)
-        self.b = nn.Parameter(none.to(linear.weight.device))
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank).to(linear.weight.device))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (…, out)."""

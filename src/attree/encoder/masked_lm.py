@@ -84,8 +84,7 @@ class Sequences(Dataset[dict[str, np.ndarray]]):
         for name in ("pad_token", "mask_token"):
             if getattr(tokeniser, name) is None:
                 problem = f"this encoder's tokeniser has no {name}, which masked-LM training needs"
-                where = tokeniser.name_or_path
-                raise AttreeError("no-mask-piece", problem, file=where, fix=_FIX)
+                raise AttreeError("no-mask-piece", problem, file=tokeniser.name_or_path, fix=_FIX)
         self._pieces: list[np.ndarray] = []
         waiting, special = iter(lines), set(tokeniser.all_special_ids)
         while block := list(islice(waiting, 2_000)):

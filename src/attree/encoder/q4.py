@@ -54,8 +54,7 @@ def convert(source: BinaryIO, folder: Path) -> None:
     }
     _write_json(folder / "config.json", config)
     pieces.tokeniser().save(str(folder / "tokenizer.json"), pretty=False)
-    settings = pieces.settings(sizes["max_position_embeddings"])
-    _write_json(folder / "tokenizer_config.json", settings)
+    _write_json(folder / "tokenizer_config.json", pieces.settings(sizes["max_position_embeddings"]))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 

@@ -229,8 +229,7 @@ def sentence_f1(gold: _Ints, predicted: _Ints, shared: _Ints) -> _Floats:
     it is 0. A count of 0 means a sentence of one word: F1 is NaN.
     """
     g, p, m = (np.maximum(count - 1, 0) for count in (gold, predicted, shared))
-    f1 = np.where(g + p == 0, 1.0, 2.0 * m / np.maximum(g + p, 1))
-    return np.where(gold == 0, np.nan, f1)
+    return np.where(gold == 0, np.nan, np.where(g + p == 0, 1.0, 2.0 * m / np.maximum(g + p, 1)))
 
 
 def gold_spans(gold: Parses) -> DistinctSpans:

@@ -84,8 +84,7 @@ class Trainer:
         parses = Parses.with_policy(test.gold.sentence, trees, prepared.status == OK, FALLBACK)
         seconds = time.perf_counter() - began
         if row.timed:
-            speed = sentences_a_second(Parser(model), test, row.max_words)
-            extra["sentences_a_second"] = speed
+            extra["sentences_a_second"] = sentences_a_second(Parser(model), test, row.max_words)
         return {
             **scores(test.gold, parses, max_words=row.max_words),
             **extra,
@@ -113,8 +112,7 @@ class Trainer:
         if plan.recipe.rounds:  # their sentences are not known yet
             raw = train.words_of(self._rest(row, range(len(train.table))))
             return fit_in_rounds(self.encoder, trees, plan, raw, first=start.parser)
-        scorer = build_scorer(self.encoder, plan, len(rows))
-        features = self._features(row.train, rows, scorer)
+        features = self._features(row.train, rows, build_scorer(self.encoder, plan, len(rows)))
         how: dict[str, Any] = {"first": start.parser, "features": features}
         return fit_in_rounds(self.encoder, trees, plan, [], **how)
 

@@ -75,8 +75,7 @@ def _train(
         AttreeError: a perplexity is not a number, or the checkpoint is damaged.
     """
     checkpoint = folder / "checkpoint.pt"
-    rate = recipe.learning_rate
-    adam = torch.optim.Adam(model.parameters(), lr=rate, betas=_BETAS, fused=True)
+    adam = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=_BETAS, fused=True)
     best: dict[str, Tensor] = {}
     curve: list[Epoch] = []
     if checkpoint.is_file():
@@ -93,8 +92,7 @@ def _train(
         began = time.monotonic()
         order, noise = (_generator(seed, number, use) for use in (_ORDER, _NOISE))
         with progress(f"epoch {number}", total=len(sentences)) as advance:
-            shuffled = batches(sentences, recipe.batch, order)
-            trained = _add_up(model, shuffled, noise, adam, advance)
+            trained = _add_up(model, batches(sentences, recipe.batch, order), noise, adam, advance)
         with torch.no_grad():  # with the same noise after each epoch
             noise = _generator(0, 0, _HELD_OUT)
             measured = _add_up(model, batches(held_out, 16), noise)

@@ -232,8 +232,7 @@ class _Outside:
         masses = torch.zeros_like(chart.largest)
         for width in range(2, chart.n + 1):
             last = chart.n + 1 - width
-            sums = chart.starts[:, :last, width]
-            mass = (sums * self.of_width(width)).sum(2)
+            mass = (chart.starts[:, :last, width] * self.of_width(width)).sum(2)
             masses.diagonal(width, 1, 2).copy_(mass)
         return masses
 

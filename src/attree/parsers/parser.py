@@ -342,8 +342,7 @@ class Parser:
             def watch_batch(batch: NDArray[np.int64], features: Any, at: int = first) -> None:
                 watch(batch + at, features)
 
-            found = prepared.trees(watch=watch_batch)
-            trees.append(found)
+            trees.append(prepared.trees(watch=watch_batch))
             statuses.append(prepared.status)
             advance(len(prepared.status))
         return Trees.concatenate(trees), np.concatenate(statuses)

@@ -100,8 +100,7 @@ class ExperimentRow:
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> ExperimentRow:
         """Build a row from its JSON."""
-        as_tuples = {key: tuple(fields[key]) for key in ("candidates", "dropouts")}
-        return cls(**{**fields, **as_tuples})
+        return cls(**{**fields, **{key: tuple(fields[key]) for key in ("candidates", "dropouts")}})
 
 
 @dataclass(frozen=True, slots=True)

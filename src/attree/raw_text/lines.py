@@ -105,8 +105,7 @@ def _of_value(value: Any, name: str) -> InputLine:
         return InputLine(status=EMPTY)
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        why = f"{name} is neither a text nor a list of words"
-        return InputLine(status=MALFORMED, reason=why)
+        return InputLine(status=MALFORMED, reason=f"{name} is neither a text nor a list of words")
     if words is value and any(len(word.split()) > 1 for word in words):
         # it would be read back as two words
         return InputLine(status=MALFORMED, reason="a word with a space in it")

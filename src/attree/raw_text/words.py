@@ -166,8 +166,7 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
             to split sentences.
     """
     if name != WHITESPACE:
-        rules = _rules(rules_for(code_of(name)))
-        return functools.partial(rules, split=split)
+        return functools.partial(_rules(rules_for(code_of(name))), split=split)
     if split:
         problem = "with --tokenizer whitespace, lines are not split into sentences"
         fix = "leave out --tokenizer whitespace or --split-lines"
@@ -182,8 +181,7 @@ def sentence_starts(text: str, language: str) -> list[int]:
         text: of any number of sentences.
         language: its code.
     """
-    parts = _rules(rules_for(language)).cut(text)
-    return [0, *itertools.accumulate(map(len, parts[:-1]))]
+    return [0, *itertools.accumulate(map(len, _rules(rules_for(language)).cut(text)[:-1]))]
 
 
 def sentences_of(text: str, language: str, *, split: bool = True) -> tuple[str, list[list[str]]]:

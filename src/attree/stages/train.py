@@ -132,8 +132,7 @@ def train(
     n_layers, rate_given = encoder.n_layers, request.rate_given
     plan = start.plan(plan, n_layers, len(trees.gold), rate_given=rate_given)
     if recipe.rank:
-        checkpoint = verify(described)
-        weights, learned = train_adapter(encoder, checkpoint, trees, plan, progress=progress)
+        weights, learned = train_adapter(encoder, verify(described), trees, plan, progress=progress)
         with TemporaryDirectory(prefix="attree-") as temporary:
             save_file(weights, path := Path(temporary) / WEIGHTS)
             encoder = load_encoder(with_adapter(described, path), device=request.device)

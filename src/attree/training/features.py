@@ -97,8 +97,7 @@ def features_of(
             folder.mkdir(parents=True, exist_ok=True)
             with TemporaryFile(dir=folder) as file:
                 for first in range(0, len(pieces), _BLOCK):
-                    chunk = pieces[first : first + _BLOCK]
-                    _compute(encoder, chunk, layout, advance).tofile(file)
+                    _compute(encoder, pieces[first : first + _BLOCK], layout, advance).tofile(file)
                     give_memory_back()
                 file.flush()
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -216,8 +215,7 @@ def read_back(
 
 def _pad(arrays: Sequence[NDArray[Any]]) -> torch.Tensor:
     """Stack arrays of the same number of axes, zero-padded along each; float32."""
-    most = np.max([array.shape for array in arrays], axis=0)
-    out = np.zeros((len(arrays), *most), np.float32)
+    out = np.zeros((len(arrays), *np.max([array.shape for array in arrays], axis=0)), np.float32)
     for row, array in zip(out, arrays, strict=True):
         row[tuple(slice(size) for size in array.shape)] = array
     return torch.from_numpy(out)

@@ -263,8 +263,7 @@ def choose_threshold(
     right = gold_spans(gold)
     f1 = {}
     for threshold in THRESHOLDS:
-        pruned = count_each(right, trees.keep(likely >= threshold))
-        f1[threshold] = float(pruned.corpus_f1[0])
+        f1[threshold] = float(count_each(right, trees.keep(likely >= threshold)).corpus_f1[0])
     # the least of equal ones
     return max(f1, key=f1.__getitem__), {str(threshold): value for threshold, value in f1.items()}
 

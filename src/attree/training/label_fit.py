@@ -213,8 +213,7 @@ def _columns(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[
     kind = np.where(wide, np.where(whole, 2, 0), 1)
     # every whole sentence is a phrase, whether it is given or not
     weight = np.where(whole & (target < 0), 0.0, likely[starts, ends]).astype(np.float32)
-    partial = np.full(len(target), tree.known is not None)
-    return starts, ends, kind, target, weight, partial
+    return starts, ends, kind, target, weight, np.full(len(target), tree.known is not None)
 
 
 def fit_labels(

@@ -359,8 +359,7 @@ def best_optional(span: _Floats, first: Trees, k: int) -> Ranked:
     gains = np.stack([np.zeros_like(span), span], 2)
     word = np.arange(len(span) - 1)
     gains[word, word + 1, 1] = -np.inf  # a word is no phrase
-    phrases = [(start, end, 1) for start, end in first.of(0).spans]
-    totals, ranked = _rank_trees(gains, phrases, k)
+    totals, ranked = _rank_trees(gains, [(start, end, 1) for start, end in first.of(0).spans], k)
     spans = [[(start, end) for start, end, _ in nodes] for nodes in ranked]
     trees = Trees.from_spans([len(span) - 1] * len(spans), spans)
     return Ranked(replace(trees, scores=span[trees.starts, trees.ends]), totals)

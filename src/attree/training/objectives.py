@@ -57,8 +57,7 @@ def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Te
     """``Σ max(0, margin + s(span, k) − s(span, k*))`` over gold spans and splits ``k ≠ k*``."""
     values, exists, target = _split_table(scores, gold, score)
     short = (margin + values - values.gather(1, target)).clamp(min=0)
-    counted = exists.scatter(1, target, False)
-    return _sum_by_tree((short * counted).sum(1), gold)
+    return _sum_by_tree((short * exists.scatter(1, target, False)).sum(1), gold)
 
 
 def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
@@ -142,8 +141,7 @@ def head_loss(scores: SpanScores, gold: GoldBatch) -> Tensor:
     """``−Σ log p(head | word)`` over the words whose head is known, for each tree."""
     assert scores.heads is not None
     columns = torch.where(gold.heads == -1, scores.heads.shape[2] - 1, gold.heads.clamp(min=0))
-    chances = scores.heads.gather(2, columns[..., None])[..., 0]
-    return -(chances * (gold.heads != NO_HEAD)).sum(1)
+    return -(scores.heads.gather(2, columns[..., None])[..., 0] * (gold.heads != NO_HEAD)).sum(1)
 
 
 #: The losses by name.

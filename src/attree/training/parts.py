@@ -475,8 +475,7 @@ def with_tags(trees: Trees, scores: SpanScores) -> Trees:
     words = scores.tags[position < scores.n_words[:, None]]
     if not words.sum().isfinite():
         raise NotFiniteError("not-finite", "a sentence's tag scores are NaN or infinite")
-    codes = words.argmax(-1).int().cpu().numpy()
-    return replace(trees, tags=codes, tag_names=scores.tag_names)
+    return replace(trees, tags=words.argmax(-1).int().cpu().numpy(), tag_names=scores.tag_names)
 
 
 #: Size of the vectors of words as dependents and as heads.
@@ -651,8 +650,7 @@ def sum_parts(parts: list[SpanScores]) -> SpanScores:
             labels = labels.clone()
         elif heads is not None and tagged.tags is not None:
             is_verb = [name in _VERBS for name in tagged.tag_names]
-            verbs = tagged.tags.softmax(-1)[..., is_verb].sum(-1)
-            verbal = headed_by(verbs, heads, first.n_words)
+            verbal = headed_by(tagged.tags.softmax(-1)[..., is_verb].sum(-1), heads, first.n_words)
             told = told + _name_by_heads(labels, shares, any_label, verbal, labelled.label_names)
         labels[..., 1:] += told[..., None]
     return replace(

@@ -30,8 +30,7 @@ from attree.trees.trees import Trees
 
 def rectangle_table(association: Tensor) -> Tensor:
     """Return the sum over ``[:i, :j]`` at [i, j], float64 (batch, n + 1, n + 1)."""
-    sums = association.double().cumsum(1).cumsum(2)
-    return functional.pad(sums, (1, 0, 1, 0))
+    return functional.pad(association.double().cumsum(1).cumsum(2), (1, 0, 1, 0))
 
 
 def square_sums(table: Tensor) -> Tensor:

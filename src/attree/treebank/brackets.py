@@ -362,8 +362,7 @@ class _Scanner:
 def write(graphs: Iterator[Graph]) -> Iterator[str]:
     """Yield a line for each continuous tree, with its functions on the labels."""
     for graph in graphs:
-        functions = graph.functions[len(graph.words) :]
-        whole = list(map(join_label, graph.labels, functions))
+        whole = list(map(join_label, graph.labels, graph.functions[len(graph.words) :]))
         phrases, _ = spans(dataclasses.replace(graph, labels=whole))
         if graph.parents.count(-1) > 1:
             phrases = ((0, len(graph.words), "VROOT"), *phrases)

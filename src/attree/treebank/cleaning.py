@@ -241,8 +241,7 @@ def untraced(tree: _Tree, settings: SplitSettings) -> _Tree | Rejected:
     tagged = zip(tree.words, tree.tags, strict=True)
     stays = [trace(word) is None or tag.startswith(("CD", "NUM")) for word, tag in tagged]
     if not any(stays):
-        reason = "no word is left: every word is a trace"
-        return Rejected(tree.file, tree.line, reason, "emptied")
+        return Rejected(tree.file, tree.line, "no word is left: every word is a trace", "emptied")
     if isinstance(tree, Graph):
         return without(tree, {word for word, kept in enumerate(stays) if not kept})
     return clean(tree, lambda _: stays) or tree

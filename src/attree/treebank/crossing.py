@@ -152,8 +152,7 @@ def _common_ancestor(parents: list[int], left: int, right: int) -> int:
 def _head(children: list[int], functions: list[str]) -> int:
     """Return the head among children: the first HD or hd, else the last NK, else the first."""
     heads = [child for child in children if functions[child] in ("HD", "hd")][:1]
-    kernels = [child for child in children if functions[child] == "NK"][-1:]
-    return (heads or kernels or children)[0]
+    return (heads or [child for child in children if functions[child] == "NK"][-1:] or children)[0]
 
 
 def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:

@@ -225,8 +225,7 @@ def _map(tree: _Tree, chosen: LabelTable) -> _Tree:
     """Return a tree with universal labels and no functions; equal nodes are merged."""
     if isinstance(tree, Graph):
         functions = [*tree.functions[: len(tree.words)], *[""] * len(tree.labels)]
-        labels = [chosen[label] for label in tree.labels]
-        return replace(tree, labels=labels, functions=functions)
+        return replace(tree, labels=[chosen[label] for label in tree.labels], functions=functions)
     spans = (
         (start, end, label if label in MARKS and tree.partial else chosen[label])
         for start, end, label in tree.spans

@@ -259,8 +259,7 @@ def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
     specs |= {split: spec if isinstance(spec, dict) else {"files": spec} for split, spec in custom}
     if not specs:
         problem = "this folder is not a language: it has no train, dev or test file"
-        meant = _suggest(treebank_files(folder))
-        raise AttreeError("no-splits", problem, file=folder, fix=meant)
+        raise AttreeError("no-splits", problem, file=folder, fix=_suggest(treebank_files(folder)))
     details, absent, used = _read_splits(name, folder, merged, specs, where)
     unused = [file for file in treebank_files(folder) if file not in used]
     if custom:  # splits name their files: ignore files with other extensions

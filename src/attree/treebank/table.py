@@ -22,8 +22,7 @@ def to_table(sentences: Iterable[Sentence]) -> pa.Table:
         chunks.append(_chunk(some, first))
         first += len(some)
     table = pa.concat_tables(chunks)
-    is_partial = any(table[PARTIAL.name].to_pylist())
-    return table if is_partial else table.select(SENTENCES_SCHEMA.names)
+    return table if any(table[PARTIAL.name].to_pylist()) else table.select(SENTENCES_SCHEMA.names)
 
 
 def split_table(items: Iterable[Sentence | Rejected]) -> tuple[pa.Table, list[Rejected]]:

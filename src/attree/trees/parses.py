@@ -62,8 +62,7 @@ class Parses:
     def gold(cls, sentences: pa.Table) -> Parses:
         """Return the labelled gold trees of a sentence table, sorted by sentence."""
         n_words = pc.list_value_length(sentences["words"]).to_numpy().astype(np.int64)
-        trees = trees_of(sentences, n_words)
-        return cls.all_ok(sentences["sentence"].to_numpy(), trees).sorted()
+        return cls.all_ok(sentences["sentence"].to_numpy(), trees_of(sentences, n_words)).sorted()
 
     @classmethod
     def of_table(cls, parses: pa.Table) -> Parses:
@@ -88,8 +87,7 @@ class Parses:
         columns.append(pa.ListArray.from_arrays(offsets, labels))
         if tags is None:
             return pa.table(columns, schema=schemas.LABELLED_PARSES)
-        words = pa.array(trees.word_offsets, pa.int32())
-        columns.append(pa.ListArray.from_arrays(words, tags))
+        columns.append(pa.ListArray.from_arrays(pa.array(trees.word_offsets, pa.int32()), tags))
         return pa.table(columns, schema=schemas.TAGGED_PARSES)
 
     @property

@@ -31,8 +31,7 @@ def binary_offsets(n_words: ArrayLike) -> NDArray[np.int64]:
     Args:
         n_words: words of each sentence; its tree has ``max(n - 1, 0)`` spans of two words and more.
     """
-    spans = np.maximum(np.asarray(n_words, dtype=np.int64) - 1, 0)
-    return np.concatenate(([0], np.cumsum(spans)))
+    return np.concatenate(([0], np.cumsum(np.maximum(np.asarray(n_words, dtype=np.int64) - 1, 0))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,8 +130,7 @@ def _baselines(axes: Any, position: int, scored: Sequence[tuple[ScoreRow, float]
         figures.tell(mark, f"{row.heading}: {number(f1)}")
     for is_ceiling, style in ((False, "--"), (True, ":")):
         if f1s[is_ceiling]:
-            highest = max(f1s[is_ceiling])
-            axes.axvline(highest, color=_SOFT, linestyle=style, linewidth=1, zorder=3)
+            axes.axvline(max(f1s[is_ceiling]), color=_SOFT, linestyle=style, linewidth=1, zorder=3)
 
 
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:

@@ -254,8 +254,7 @@ def _score_fixed(
         table, facts = read_table(path, schema=SENTENCES_SCHEMA)
         gold, test = Parses.gold(table), (facts.get("language") or "", facts.get("split") or "")
         for name in _ONE_TREE:
-            fixed = fixed_parses(name, gold)
-            scores[*test, name] = score(gold, fixed, max_words=max_words)
+            scores[*test, name] = score(gold, fixed_parses(name, gold), max_words=max_words)
     return scores
 
 
