@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.treebank.conllu import read
+from attree.treebank.conllu import read, read_2012
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
@@ -156,3 +156,37 @@ def test_columns_of_conll_2012(tmp_path: Path, name: str) -> None:
     assert good.spans == ((0, 5, "S"), (0, 3, "PP"), (1, 3, "NP"), (3, 4, "VP"))
     assert isinstance(skeleton, Rejected) and "not filled in" in skeleton.reason
     assert isinstance(broken, Rejected) and broken.line == 11
+
+
+def column(*rows: tuple[str, str]) -> str:
+    """Write a sentence of CoNLL-2012 of words and parts of its tree."""
+    return "".join(f"a\u00a0b 0 0 {word} NN {part} - - *\n" for word, part in rows)
+
+
+def test_words_of_conll_2012() -> None:
+    """Marks are those of OntoNotes' own files; only ASCII blanks separate columns."""
+    words = {"/.": ".", "/?": "?", "10\u00a0000": "10\u00a0000", "a\\": "a\\", "/x": "/x"}
+    rows = column(*zip(words, ["(TOP(S*", "*", "*", "*", "*))"], strict=True))
+    (found,) = read_2012(rows, "f", SplitSettings())
+    assert (found.words, found.spans) == (tuple(words.values()), ((0, 5, "S"),))
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        (["*"], "no parse is given"),
+        (["*", "*"], "no parse is given"),
+        (["(TOP(S*))", "(TOP(S*))"], "2 pieces in place of one tree"),
+        (["(TOP(S*)", "*)", "*"], "2 pieces in place of one tree"),
+        (["*", "(TOP*)"], "2 pieces in place of one tree"),
+        (["(TOP(S*)", "*"], "1 bracket is not closed"),
+        (["(TOP(S*)", "*)))"], "a bracket closes nothing"),
+        (["(TOP(S*", "*NP))"], "the last a part of a tree"),
+    ],
+)
+def test_parts_that_are_not_one_tree(parts: list[str], problem: str) -> None:
+    good = column(("a", "(TOP(S*"), ("b", "*))"))
+    bad = column(*((f"{part}\\", part) for part in parts))  # a backslash escapes no bracket
+    first, found, last = read_2012(f"{good}\n{bad}\n{good}", "f", SplitSettings())
+    assert isinstance(found, Rejected) and problem in found.reason
+    assert first.words == last.words == ("a", "b")

@@ -91,8 +91,9 @@ def test_hostile_words(word: str) -> None:
     if word != "a b":
         assert shape(back(graph, discbracket, escapes="keep")) == shape(graph)
     text = "".join(conllu.write_stanza(iter([graph])))
-    (found,) = conllu.read_stanza(text, "f", SplitSettings())
-    assert found.words == (word, "x")
+    for escapes in ("undo", "keep"):
+        (found,) = conllu.read_stanza(text, "f", SplitSettings(escapes=escapes))
+        assert found.words == (word, "x")
     (line,) = brackets.write(iter([graph]))
     assert [leaf.replace("_", " ") for leaf in nltk.Tree.fromstring(line).leaves()][1] == "x"
 
@@ -192,7 +193,9 @@ def test_a_function_may_be_a_number() -> None:
 def test_words_after_a_tab() -> None:
     (zero,) = discbracket.graphs("(S (VP (VB 1)) (NP 0))\twe go", "f", SplitSettings())
     (one,) = discbracket.graphs("(S (VP (VB 2)) (NP 1))\twe go", "f", SplitSettings())
-    assert zero == one
+    text = "(S (VP (VB 1=go)) (NP 0=we))\tsentence 5"  # a comment
+    (noted,) = discbracket.graphs(text, "f", SplitSettings())
+    assert zero == one == noted
     assert zero.words == ["we", "go"]
 
 
@@ -206,9 +209,27 @@ TIGER = """<?xml version="1.0"?>
 """
 
 
-def test_tiger_xml() -> None:
-    first, second = tigerxml.graphs(TIGER, "f", SplitSettings())
-    assert (first.words, first.line, second.line) == (["<a b"], 3, 5)
+@pytest.mark.parametrize("start", ['<s id="s1">', '<s id="">', "<s>"])
+@pytest.mark.parametrize("doctype", ["", '<!DOCTYPE corpus SYSTEM "tiger.dtd">'])
+@pytest.mark.parametrize(
+    "declared", ["?xml version='1.0'?", "?xml\nversion='1.0' standalone='no'?"]
+)
+def test_tiger_xml(start: str, doctype: str, declared: str) -> None:
+    text = TIGER.replace('?xml version="1.0"?', declared).replace('<s id="s1">', start)
+    first, second = tigerxml.graphs(
+        "\ufeff" + text.replace("<corpus>", f"{doctype}<corpus>"), "f", SplitSettings()
+    )
+    more = declared.count("\n")
+    assert (first.words, first.line, second.line) == (["<a b"], 3 + more, 5 + more)
+
+
+def test_a_sentence_in_another_costs_that_one() -> None:
+    text = TIGER.replace("<body>", '<body><s id="o">').replace("</body>", "</s></body>")
+    outer, first, second = tigerxml.graphs(text, "f", SplitSettings())
+    assert outer == Rejected(
+        "f", 2, "sentence o: another <s> begins in it — end it before", "failed"
+    )
+    assert (first.words, second.words) == (["<a b"], ["b"])
 
 
 #: A phrase that is torn in two, one that stands twice, and a mark at the root.
@@ -241,6 +262,9 @@ def test_alpino() -> None:
     assert dict(zip(graph.labels, places, strict=True)) == {
         "top": (0, 1, 2, 3, 4, 5), "smain": (0, 1, 2, 3, 4), "ppart": (2, 3, 4), "np": (2, 4),
     }  # fmt: skip
+    for start in ('<alpino_ds id="">', '<alpino_ds><sentence sentid=""/>'):
+        text = ALPINO.replace("<alpino_ds>", start).replace("x.1", "")
+        assert list(tigerxml.alpino_graphs(text, "f", SplitSettings())) == [graph]
     sentence = continuous(graph, SplitSettings())
     assert sentence.spans == ((0, 6, "top"), (0, 5, "smain"), (2, 5, "ppart"), (4, 5, "np"))
 
@@ -280,6 +304,9 @@ BAD_DISCBRACKET = [
     ("(S (A a))", "expected a leaf"),
     ("(S (A 0=))", "without a word"),
     ("(S (A 0) (B 1))\tone", "2 leaves, but 1 words"),
+    ("(S (A 0=a) (B 1))\ta b", "without a word"),
+    ("(S (A 0=))\ta", "without a word"),
+    ("(S (A 0) (B 0=b))", "not those of a sentence"),
     ("(S)", "without words"),
     ("(S 0=a 1=b)", "two words under one tag"),
     ("(A 0=a) (B 1=b)", "more than one tree"),
@@ -330,18 +357,39 @@ def test_entities_are_refused(entities: str) -> None:
     assert "declares an entity, which is refused" in refused.reason
 
 
+@pytest.mark.parametrize("standalone", ["", ' standalone="no"'])
+@pytest.mark.parametrize("doctype", ['SYSTEM "x.dtd"', 'PUBLIC "-//X" "x.dtd" []'])
+def test_no_entity_of_an_external_dtd_is_cut_out_of_a_word(doctype: str, standalone: str) -> None:
+    tiger = TIGER.replace('word="b"', 'word="caf&eacute;"').replace('"1.0"', f'"1.0"{standalone}')
+    text = tiger.replace("<corpus>", f"<!DOCTYPE corpus {doctype}><corpus>")
+    fine, refused = tigerxml.graphs(text, "f", SplitSettings())
+    assert (fine.words, refused.line) == (["<a b"], 5)
+    assert "undefined entity, in sentence s2" in refused.reason
+    alpino = ALPINO.replace("<alpino_ds>", f"<!DOCTYPE alpino_ds {doctype}><alpino_ds>")
+    (refused,) = tigerxml.alpino_graphs(alpino.replace("man", "m&n;"), "f", SplitSettings())
+    assert "undefined entity" in refused.reason
+
+
 def test_stanza_comments() -> None:
     row = "\t_" * 8
     text = (
         f"# text = a (\n# constituency = (ROOT (NP (DT a) (-LRB- -LRB-)))\n1\ta{row}\n2\t({row}\n"
         f"\n# text = b\n1\tb{row}\n\n# constituency = (ROOT (X x) (Y y))\n1\tx{row}\n"
         f"\n# constituency =\n1\tx{row}\n"
+        f"\n# constituency = (ROOT (X x))(ROOT (X y))\n1\tx{row}\n"
+        f"\n# constituency = (ROOT (X x))\n# constituency = (ROOT (X y))\n1\tx{row}\n"
+        f"\n# constituency = (ROOT (X zz))\n1\tx{row}\n"
     )
-    first, second, third, fourth = conllu.read_stanza(text, "f", SplitSettings())
+    first, second, third, fourth, *more = conllu.read_stanza(text, "f", SplitSettings())
     assert (first.words, first.spans, first.line) == (("a", "("), ((0, 2, "NP"),), 2)
     assert second == Rejected("f", 6, second.reason, "failed")
     assert third.reason == "the tree has 2 words, the rows 1"
     assert str(fourth) == "f:12: a tree without words"
+    assert list(map(str, more)) == [
+        "f:15: 2 pieces in place of one tree — correct its brackets",
+        "f:18: a sentence has one line # constituency = (…), but this one 2",
+        "f:22: the tree has the word 'zz', its row 'x' — correct one",
+    ]
 
 
 class TestRealFiles:
@@ -463,6 +511,9 @@ class TestConvert:
         ("arguments", "problem"),
         [
             (["a.export", "--output", "b.foo"], "the format is not known from this file's"),
+            (["a.export", "--output", "b.parse"], "ontonotes cannot be written — end its name in"),
+            (["a.export", "--output", "b.tbf"], "cess cannot be written — end its name in .mrg"),
+            (["a.export", "--output", "b.gold_conll"], "conll2012 cannot be written"),
             (["a.export", "--output", "b.x", "--to", "icepahc"], "icepahc cannot be written"),
             (["none.export", "--output", "b.mrg"], "no such file"),
             (["bad.export", "--output", "b.mrg"], "no sentence could be read"),

@@ -141,6 +141,11 @@ def _escape(text: str) -> str:
     return _UNSAFE.sub(lambda match: _WRITTEN.get(match[0], "_"), text)
 
 
+def held(word: str) -> str:
+    """Return a word as it is read back."""
+    return unescape(_escape(word))
+
+
 @functools.cache
 def _is_mark(label: str) -> bool:
     return all(unicodedata.category(character)[0] in "PS" for character in label)

@@ -17,8 +17,10 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from attree.base.text import unescape
 from attree.treebank import brackets
 from attree.treebank.crossing import Graph, top_down
+from attree.treebank.dialects import SPOKEN
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
 from attree.treebank.sentence import (
     BadSentenceError,
@@ -38,6 +40,8 @@ _MOST_LIFTED = 200  # arcs of a sentence; each takes time quadratic in its words
 _NUMBER = re.compile(r"[0-9]{1,9}")
 #: A sentence's constituency tree, as Stanza writes it: ``# constituency = (ROOT (S …))``.
 _TREE = re.compile(r"#\s*constituency\s*=\s*(.*)")
+#: Columns of CoNLL-2012, and the part of a tree in one; a no-break space is part of a word.
+_COLUMN, _PART = re.compile(r"[^ \t\f\v]+"), re.compile(r"(?:\([^()*]*)*\*\)*")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
 
 
@@ -197,58 +201,64 @@ def read_stanza(text: str, file: str, settings: SplitSettings) -> Iterator[Sente
         trees = [(line, match[1]) for line, item in numbered if (match := _TREE.fullmatch(item))]
         rows = [item.split("\t") for item in lines if item[:1].isdigit()]
         words = [row[1] for row in rows if row[0].isdigit() and len(row) > 1]
-        if trees:
+        if len(trees) == 1:
             line, tree = trees[0]
             yield attempt(partial(_stanza_tree, tree, words, file, line, settings), file, line)
-        elif rows:
-            yield Rejected(file, first, "a sentence without a line # constituency = (…)", "failed")
+        elif trees or rows:
+            problem = f"a sentence has one line # constituency = (…), but this one {len(trees)}"
+            yield Rejected(file, first, problem, "failed")
 
 
 def _stanza_tree(
     tree: str, words: list[str], file: str, line: int, settings: SplitSettings
 ) -> Sentence | Rejected:
-    """Read one tree; take its words from the rows if there are any."""
+    """Read one tree; take its words from the rows, which must be the same, if there are any."""
     items = list(brackets.read(tree, file, settings))
-    if not items:
-        raise BadSentenceError("a tree without words")
-    last = dataclasses.replace(items[-1], line=line)
-    if isinstance(last, Rejected):
-        return last
-    if words and len(words) != len(last.words):
-        raise BadSentenceError(f"the tree has {len(last.words)} words, the rows {len(words)}")
-    return dataclasses.replace(last, words=tuple(words) or last.words)
+    if len(items) != 1:
+        problem = f"{len(items)} pieces in place of one tree — correct its brackets"
+        raise BadSentenceError(problem if items else "a tree without words")
+    found = dataclasses.replace(items[0], line=line)
+    if isinstance(found, Rejected):
+        return found
+    if words and len(words) != len(found.words):
+        raise BadSentenceError(f"the tree has {len(found.words)} words, the rows {len(words)}")
+    for word, row in zip(found.words, words, strict=False):
+        if brackets.held(row) not in (word, unescape(word)):
+            raise BadSentenceError(f"the tree has the word {word!r}, its row {row!r} — correct one")
+    return dataclasses.replace(found, words=tuple(words) or found.words)
 
 
 def read_2012(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     """Yield the tree of every sentence of CoNLL-2012, of which each row has a part."""
     for first, lines in _blocks(text):
-        numbered = [
-            (number, line.split())
-            for number, line in enumerate(lines, start=first)
-            if not line.startswith("#")
-        ]
-        if numbered:
-            read = partial(_parse_column, [row for _, row in numbered], file, numbered[0][0])
-            yield attempt(partial(read, settings), file, numbered[0][0])
+        numbered = enumerate(lines, start=first)
+        rows = [(n, _COLUMN.findall(line)) for n, line in numbered if not line.startswith("#")]
+        if rows:
+            yield attempt(partial(_parse_column, rows, file, settings), file, rows[0][0])
 
 
 def _parse_column(
-    rows: list[list[str]], file: str, line: int, settings: SplitSettings
+    rows: list[tuple[int, list[str]]], file: str, settings: SplitSettings
 ) -> Sentence | Rejected:
-    """Read the words, tags and parts of a tree in columns 4, 5 and 6."""
-    for number, row in enumerate(rows, start=line):
-        if len(row) < 6 or row[5].count("*") != 1:
+    """Read the words, tags and parts of a tree in columns 4, 5 and 6.
+
+    Raises:
+        BadSentenceError: a column is not as expected, or the parts are not one tree of all words.
+    """
+    tree = ""
+    for number, row in rows:
+        if len(row) < 6 or not _PART.fullmatch(row[5]):
             raise BadSentenceError("expected 6 columns and more, the last a part of a tree", number)
         check_decoded(" ".join(row), settings.encoding, number)
         if row[3] == "[WORD]":
             problem = "the words are not filled in — make this file of OntoNotes' own"
             raise BadSentenceError(problem, number)
-    words = [brackets.bracketed([row[3]], [row[4]], ()) for row in rows]
-    tree = "".join(
-        row[5].replace("(", " (").replace("*", f" {word}")
-        for row, word in zip(rows, words, strict=True)
-    )
-    return _stanza_tree(tree, [], file, line, settings)
+        leaf = brackets.bracketed([SPOKEN.get(row[3], row[3])], [row[4]], ())
+        # the blank keeps a bracket after a word's backslash from being read as escaped
+        tree += row[5].replace("(", " (").replace("*", f" {leaf[:-1]} )")
+    if not any("(" in row[5] for _, row in rows):
+        raise BadSentenceError("no parse is given: column 6 has no bracket")
+    return _stanza_tree(tree, [], file, rows[0][0], settings)
 
 
 def write_stanza(graphs: Iterator[Graph]) -> Iterator[str]:

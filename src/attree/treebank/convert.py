@@ -11,9 +11,7 @@ from typing import Any, TypeVar
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.registry import check_name
-from attree.base.text import unescape
-from attree.treebank import discbracket, tigerxml
-from attree.treebank.brackets import bracketed
+from attree.treebank import brackets, discbracket, tigerxml
 from attree.treebank.cleaning import untraced
 from attree.treebank.crossing import Graph, graph_of
 from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
@@ -54,13 +52,15 @@ def target(output: Path) -> str:
     Raises:
         AttreeError: no format that can be written has this extension.
     """
-    name = format_of(output)
-    family = FORMATS[name].family if name else ""
-    for other in writable():
-        if other == name or (name not in writable() and family and FORMATS[other].family == family):
-            return other
+    own = {name: FORMATS[name].extensions or FORMATS["conllu"].extensions for name in writable()}
+    for name, extensions in own.items():
+        if output.suffix.lower() in extensions:
+            return name
+    fix = f"end its name in {', '.join(extensions[0] for extensions in own.values())}"
+    if other := format_of(output):  # which would be read back as what it is not
+        raise AttreeError("unknown-format", f"{other} cannot be written", file=output, fix=fix)
     problem = "the format is not known from this file's extension"
-    fix = f"add --to with one of {', '.join(writable())}"
+    fix += f", or add --to with one of {', '.join(own)}"
     raise AttreeError("unknown-format", problem, file=output, fix=fix)
 
 
@@ -161,7 +161,7 @@ def _read_back(word: str, to: str) -> str:
     if to == "stanza":
         return re.sub(r"[\t\n]", " ", word)
     if FORMATS[to].continuous or FORMATS[to].partial:
-        return unescape(bracketed([word], ["X"], [])[3:-1])
+        return brackets.held(word)
     return word
 
 

@@ -30,7 +30,7 @@ _SAMPLE = 70  # leaves at each position by which a dialect is recognised
 #: Words as the dialect writes them → as they are read.
 _ICELANDIC = {"<dash/>": "–", "<paren>": "-LRB-", "</paren>": "-RRB-", "<slash/>": "/"}
 _HISTORICAL = {"<paren>": "-LRB-", "</paren>": "-RRB-"}
-_SPOKEN = {f"/{mark}": mark for mark in ".,?!:;-"}
+SPOKEN = {f"/{mark}": mark for mark in ".,?!:;-"}
 _SPANISH = {"-Fpa-": "-LRB-", "-Fpt-": "-RRB-", "-Fca-": "[", "-Fct-": "]"}
 
 
@@ -188,7 +188,7 @@ CESS = _dialect(
 )
 #: OntoNotes: marks of punctuation are written ``/.`` to tell them from speakers' pauses.
 ONTONOTES = Format(
-    _rewriting(lambda word, more: f"{word} {more}".strip(), _SPOKEN),
+    _rewriting(lambda word, more: f"{word} {more}".strip(), SPOKEN),
     (".parse",),
     punctuation="auto",
     family="brackets",

@@ -1,7 +1,8 @@
 """Read and write discbracket (disco-dop, treetools): bracketed trees over numbered words.
 
 A line holds a tree: ``(S (VP (VB 1=go)) (NP 0=we))``, or ``(S (VP (VB 1)) (NP 0))``, a tab, and the
-words separated by spaces. Numbers count from 0, or from 1 where none is 0.
+words separated by spaces; after leaves with words, it is a comment. Numbers count from 0, or from 1
+where none is 0.
 """
 
 import re
@@ -47,13 +48,13 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
     check_decoded(line, settings.encoding)
     tree, _, sentence = line.partition("\t")
     labels, above, leaves = _nodes(tree)
-    order = sorted(leaves)
+    order = sorted(leaves, key=lambda leaf: leaf[0])
     first = order[0][0] if order and order[0][0] == 1 else 0
     if [leaf[0] for leaf in order] != list(range(first, first + len(order))):
         raise _BadTreeError("the leaves' numbers are not those of a sentence, each once")
     words = [leaf[1] for leaf in order]
-    if sentence:
-        words = sentence.rstrip("\n").split("\t")[0].split(" ")
+    if sentence and set(words) == {None}:
+        words = [*sentence.split("\t")[0].split(" ")]
         if len(words) != len(order):
             raise _BadTreeError(f"{len(order)} leaves, but {len(words)} words after the tab")
     if not all(words):
@@ -66,7 +67,7 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
     rows = [split_label(unescape_label(_unquoted(labels[node]))) for node in nodes]
     n = len(words)
     graph = Graph(
-        words=[_word(word, undo=settings.escapes == "undo") for word in words],
+        words=[_word(word, undo=settings.escapes == "undo") for word in words if word],
         tags=[name for name, _ in rows[:n]],
         labels=[name for name, _ in rows[n:]],
         parents=[numbers.get(above[node], -2) for node in nodes],
@@ -77,11 +78,11 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
     return without_dummy_root(graph.checked(), ("VROOT",))
 
 
-def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]:
+def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str | None, int]]]:
     """Return the nodes' labels and parents, and each leaf's number, word and preterminal."""
     labels: list[str] = []
     above: list[int] = []
-    leaves: list[tuple[int, str, int]] = []
+    leaves: list[tuple[int, str | None, int]] = []
     opened: list[int] = []
     for token in _TOKEN.finditer(tree):
         if token[2]:
@@ -92,7 +93,7 @@ def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]
             leaf = _LEAF.fullmatch(token[3])
             if leaf is None or not opened:
                 raise _BadTreeError(f"expected a leaf such as 0=word, token {token[3]!r}")
-            leaves.append((int(leaf[1]), leaf[2] or "", opened[-1]))
+            leaves.append((int(leaf[1]), leaf[2], opened[-1]))
         else:
             if leaves and opened and leaves[-1][2] == opened[-1]:
                 raise _BadTreeError("a node beside a word under one node")

@@ -5,7 +5,7 @@ nodes, their words by position. A node with the index of another one, and withou
 repeats that one, and is left out. A phrase may be discontinuous.
 
 Expat parses it, since it knows line numbers. A document that declares an entity is refused, so that
-no entity is expanded or fetched.
+no entity is expanded or fetched; one that uses an entity of an external DTD is broken there.
 """
 
 import itertools
@@ -19,6 +19,7 @@ from attree.treebank.sentence import BadSentenceError, Format, Rejected, SplitSe
 
 _CHUNK = 1 << 16
 _FIX = "TIGER-XML and Alpino's XML are read; convert others to one of them, or to brackets"
+_DECLARATION = re.compile(r"\ufeff?(?:<\?xml\s[^?<>]*\?>)?")
 _UNHELD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -60,14 +61,17 @@ class _Handler:
         """Begin an element."""
         self.root = self.root or tag
         if tag == self.outer:
+            if self.name:
+                reason = f"sentence {self.name}: another <{tag}> begins in it — end it before"
+                self.done.append(Rejected(self.file, self.line, reason, "failed"))
             self.found += 1
             self.line, self.elements = self.parser.CurrentLineNumber, []
             self.opened = [-1]
-            self.name = attributes.get("id", f"line {self.line}")
+            self.name = attributes.get("id") or f"line {self.line}"
         elif self.name:
             self.elements.append((tag, attributes, self.opened[-1]))
             self.opened.append(len(self.elements) - 1)
-            self.name = attributes.get("sentid", self.name)  # of Alpino's <sentence>
+            self.name = attributes.get("sentid") or self.name  # of Alpino's <sentence>
 
     def end(self, tag: str) -> None:
         """End an element: a sentence that ends is made a graph."""
@@ -144,6 +148,9 @@ def read_xml(
         yield Rejected(file, 1, problem[0], "failed", problem[1])
         return
     handler = _Handler(file, outer, graph)
+    # else expat cuts an entity of an external DTD, which is not read, out of a word in silence
+    alone = "<?xml version='1.0' standalone='yes'?>"
+    text = _DECLARATION.sub(lambda match: alone + "\n" * match[0].count("\n"), text, count=1)
     for start in range(0, len(text) + 1, _CHUNK):
         rest: Rejected | None = None
         try:
