@@ -153,8 +153,7 @@ def _manifest(request: BulkRequest) -> Manifest:
         problem = "this folder has trees but no manifest"
         raise AttreeError("no-manifest", problem, file=request.folder, fix="name a new folder")
     if request.run.shard_lines is None:
-        lines = _LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU
-        request = request.with_lines(lines)
+        request = request.with_lines(_LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU)
     manifest = Manifest(_settings(request), tuple(files), _cut(request, tuple(files)))
     if old is not None:
         _remove(request.folder, old)

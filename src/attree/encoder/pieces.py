@@ -331,8 +331,7 @@ def pad(sentences: Sequence[Pieces], pad_id: int) -> PieceBatch:
     word_of = np.full(is_piece.shape, -1, dtype=np.int64)
     word_of[is_piece] = np.concatenate([sentence.word_of for sentence in sentences])
     n_words = np.array([sentence.n_words for sentence in sentences], dtype=np.int64)
-    arrays = (ids, is_piece.astype(np.int64), word_of, n_words)
-    return PieceBatch(*map(torch.from_numpy, arrays))
+    return PieceBatch(*map(torch.from_numpy, (ids, is_piece.astype(np.int64), word_of, n_words)))
 
 
 class WordMerger:

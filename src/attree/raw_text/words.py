@@ -137,8 +137,7 @@ def _told(found: tuple[str, ...]) -> tuple[str, str]:
 
 def how_split(code: str, text: str) -> str:
     """Say by which rules a text was split, by a code that was told from it; or why by none."""
-    found = candidates([text]) if code == ANY else (code,)
-    told, why = _told(found)
+    told, why = _told(candidates([text]) if code == ANY else (code,))
     return f"words are split by the rules for {rules_name(told)}{why}"
 
 

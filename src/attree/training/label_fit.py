@@ -472,8 +472,7 @@ def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
     extra = bias[2:].sum(0) * (spans.kind == 2)[:, None]
     logits = begins + ends + bias.index_select(0, word) + extra
     if spans.phrase.any():
-        odds = logits[:, 1:].logsumexp(-1) - logits[:, 0]
-        added = told_by_heads(odds, spans.phrase)[:, None]
+        added = told_by_heads(logits[:, 1:].logsumexp(-1) - logits[:, 0], spans.phrase)[:, None]
         logits = logits + added * (torch.arange(flat.shape[1]) > 0)
     return logits
 

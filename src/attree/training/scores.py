@@ -152,8 +152,7 @@ def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) 
     margin = table[:, :, -1] + table[:, -1, :]
     out = margin[:, None, :] - margin[:, :, None] - 2 * leaving
     room = (2 * width * (n_words[:, None, None] - width)).clamp(min=1)
-    whole = width >= n_words[:, None, None]
-    span = square / width**2 - (out / room).masked_fill(whole, 0.0)
+    span = square / width**2 - (out / room).masked_fill(width >= n_words[:, None, None], 0.0)
     return SpanScores(table, span * span_mask(n_words, table.shape[1]), n_words)
 
 

@@ -374,20 +374,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         yield bracketed(graph.words, graph.tags, phrases) + "\n"
 
 
-PTB = Format(
-    read,
-    (".mrg",),
-    punctuation="auto",
-    drop_labels=(*DROP_LABELS, "-DFL-", "CODE"),  # Switchboard's pauses, repairs and speakers
-    family="brackets",
-    write=write,
-    continuous=True,
-)
-SPMRL = Format(
-    read_spmrl,
-    (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees"),
-    dummy_roots=(*DUMMY_ROOTS, ""),
-    family="brackets",
-    write=write,
-    continuous=True,
-)
+_format = functools.partial(Format, family="brackets", write=write, continuous=True)
+_SWITCHBOARD = ("-DFL-", "CODE")  # its pauses, repairs and speakers
+PTB = _format(read, (".mrg",), punctuation="auto", drop_labels=(*DROP_LABELS, *_SWITCHBOARD))
+_EXTENSIONS = (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees")
+SPMRL = _format(read_spmrl, _EXTENSIONS, dummy_roots=(*DUMMY_ROOTS, ""))

@@ -53,9 +53,8 @@ def target(output: Path) -> str:
         AttreeError: no format that can be written has this extension.
     """
     own = {name: FORMATS[name].extensions or FORMATS["conllu"].extensions for name in writable()}
-    for name, extensions in own.items():
-        if output.suffix.lower() in extensions:
-            return name
+    if name := next((name for name, ends in own.items() if output.suffix.lower() in ends), ""):
+        return name
     fix = f"end its name in {', '.join(extensions[0] for extensions in own.values())}"
     if other := format_of(output):  # which would be read back as what it is not
         raise AttreeError("unknown-format", f"{other} cannot be written", file=output, fix=fix)
@@ -160,9 +159,7 @@ def _read_back(word: str, to: str) -> str:
         return discbracket.held(word)
     if to == "stanza":
         return re.sub(r"[\t\n]", " ", word)
-    if FORMATS[to].continuous or FORMATS[to].partial:
-        return brackets.held(word)
-    return word
+    return brackets.held(word) if FORMATS[to].continuous or FORMATS[to].partial else word
 
 
 def _write_table(
