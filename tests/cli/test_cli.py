@@ -178,7 +178,8 @@ def test_an_option_takes_the_files_that_a_shell_makes_of_a_pattern() -> None:
 def test_a_library_of_an_extra_has_its_line_for_pip() -> None:
     for library, extra in _EXTRAS.items():
         error = ModuleNotFoundError(f"No module named '{library}.x'", name=f"{library}.x")
-        line = f"{library} is not installed — pip install 'attree[{extra}]'"
+        line = f"{library} is not installed — pip install 'attree[{extra}]', or in a checkout "
+        line += f"'.[{extra}]'"
         assert _in_one_line(error) == line
     other = ModuleNotFoundError("No module named 'x'", name="x")
     assert _in_one_line(other).startswith("unexpected")

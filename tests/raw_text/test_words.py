@@ -127,7 +127,7 @@ def test_whitespace_cannot_split_into_sentences() -> None:
         ),
         (("icelandic", None, None), "fr", "", ("is", True), "^words and sentences .* for is$"),
         (("nob", None, False), "", "", ("nb", False), "^words are split"),
-        (("tlh", None, None), "", "", ("tlh", True), "tlh .any language: it has none"),
+        (("tlh", None, None), "", "", ("tlh", True), "any language .tlh has none"),
         ((None, "rules", None), "de", "", ("de", True), "rules for de"),
         ((None, "whitespace", None), "french", "", ("whitespace", False), "^$"),
     ],

@@ -17,6 +17,7 @@ from attree import Parser
 from attree.encoder.source import ResolvedEncoder
 from attree.parsers.find import Overrides, find_parser
 from attree.stages.train import check_output
+from attree.training.card import fill_in
 from attree.training.fit import fit
 from attree.training.parser import load_parser, save_parser
 from attree.training.parts import BatchSource
@@ -344,5 +345,10 @@ def test_a_published_parser_has_its_licence_sources_and_f1(
     assert "| F1 | in the tables below |" in text
     for name in ("parser.json", "weights.safetensors"):
         assert (tmp_path / "q" / name).read_bytes() == (tmp_path / "p" / name).read_bytes()
+    card = (tmp_path / "p/README.md").read_text(encoding="utf-8")
+    began = card.replace("| First weights | of ", "| First weights | of universal, ")
+    with refused("other-licence", "cc-by-sa-4.0"):
+        fill_in(began, licence="cc-by-4.0", sources="mine")
+    assert "license: cc-by-sa-4.0" in fill_in(began, licence="cc-by-sa-4.0", sources="mine")
     with refused("filled-in"):
         raise run("publish", tmp_path / "q", *made, "--output", tmp_path / "r", ok=False).exception

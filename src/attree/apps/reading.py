@@ -59,8 +59,7 @@ class Reading:
         Raises:
             AttreeError: an input is missing or has no trees.
         """
-        paths = {os.path.realpath(path): path for path in inputs}
-        for path in paths.values():
+        for path in {os.path.realpath(path): path for path in inputs}.values():
             if is_output(path):
                 yield from _of_folder(path)
                 continue

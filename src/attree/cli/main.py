@@ -270,7 +270,8 @@ def _in_one_line(error: Exception) -> str:
         return str(error)
     library = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and library in _EXTRAS:
-        return f"{library} is not installed — pip install 'attree[{_EXTRAS[library]}]'"
+        fix = "pip install 'attree[{0}]', or in a checkout '.[{0}]'".format(_EXTRAS[library])
+        return f"{library} is not installed — {fix}"
     if (number := errno_of(error)) in (*_FULL, *_PATHS, errno.ELOOP):
         said = os.strerror(number or 0).lower()
         reason, fix = _SPACE if number in _FULL else (said, "check this path and who owns it")

@@ -95,6 +95,8 @@ def parse_command(
     request = BulkRequest(tuple(inputs), output.absolute(), setup, where, run)
     summary = parse_corpus(request, progress=progress, stop=Stop())
     _show(summary, output)
+    if summary["lines"] and not summary["status"].keys() - {"undecodable", "control", "malformed"}:
+        raise AttreeError("nothing-read", "no line could be read", fix="write them in UTF-8")
     if not summary["complete"]:
         sys.exit(130 if summary["stopped"] else 1)
 

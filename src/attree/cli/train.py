@@ -129,13 +129,13 @@ def publish_command(
     """Copy a trained parser, with its licence, its sources and its F1 in its model card.
 
     Example:
-      attree publish my-parser --licence cc-by-4.0
+      attree publish my-parser --licence cc-by-sa-4.0
         --sources "My treebank (CC BY 4.0)" --output published/my-parser
 
     Args:
         parser: Folder of attree train.
         output: Where to write: a folder for the copy.
-        licence: Of the weights: cc-by-4.0, cc-by-sa-4.0 …
+        licence: Of the weights: cc-by-4.0 …; cc-by-sa-4.0 if training began from universal.
         sources: Treebanks and their licences, in Markdown.
         table: Tables in Markdown; of languages with dependency trees, the CSV beside tells which
             ones the parser reads badly.

@@ -220,17 +220,14 @@ _NO_TEXT = {
     "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
     "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
     "trees in brackets": re.compile(
-        r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?\s*\([^\s()]+\s+[^\s()]+\s*\)"
+        r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?[^()]*\([^\s()]+\s+[^\s()]+\s*\)"
     ),
     "partly bracketed trees": re.compile(
         r"(#[^\n]*\n|\s*\n)*\(([?!=]|\s*\([A-Z?!=][^\s()a-z]*)\s[^\n]*\)[ \t]*\n"
     ),
 }
 _HEAD = 1 << 13
-_FIX = (
-    "`attree treebank FILE --output words.parquet` reads a treebank; give words.parquet, with "
-    "--column words"
-)
+_FIX = "give what `attree treebank FILE --output words.parquet` writes, with --column words"
 _FIXES = {"partly bracketed trees": "let its name end in .half"}
 
 

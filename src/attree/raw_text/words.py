@@ -150,7 +150,7 @@ def rules_name(code: str) -> str:
     rules = rules_for(code or ANY)
     if rules == code or not code:
         return "any language" if rules == ANY else code
-    return f"{code} ({'any language' if rules == ANY else rules}: it has none of its own)"
+    return f"{'any language' if rules == ANY else rules} ({code} has none of its own)"
 
 
 def tokeniser(name: str, *, split: bool) -> Tokeniser:

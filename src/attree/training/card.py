@@ -77,14 +77,16 @@ def fill_in(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()
 
     Raises:
         AttreeError: the card is filled in already, or :func:`card` did not make it; the licence is
-            no identifier in one line, or there are no sources.
+            no identifier in one line or not that of first weights, or there are no sources.
     """
     if not _IDENTIFIER.fullmatch(licence):
         problem, fix = f"{licence[:40]!r} is no licence", "give its identifier, such as cc-by-4.0"
         raise AttreeError("bad-licence", problem, fix=fix)
+    if "| First weights | of universal, " in card and licence.lower() != "cc-by-sa-4.0":
+        problem = f"training began from universal, whose licence is cc-by-sa-4.0, not {licence}"
+        raise AttreeError("other-licence", problem, fix="give cc-by-sa-4.0")
     if not sources.strip():
-        fix = "name the treebanks and their licences"
-        raise AttreeError("no-sources", "the sources are empty", fix=fix)
+        raise AttreeError("no-sources", "the sources are empty", fix="name treebanks and licences")
     if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
         problem = "this model card is filled in already"
         raise AttreeError("filled-in", problem, fix="train the parser again")
