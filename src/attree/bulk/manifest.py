@@ -255,4 +255,5 @@ def _difference(key: str, before: Any, now: Any) -> str:
         for inner in sorted(set(before) | set(now)):
             if before.get(inner) != now.get(inner):
                 return _difference(f"{key}.{inner}", before.get(inner), now.get(inner))
+    key = "language or tokenizer" if key == "tokenizer" else key
     return f"{key} was {json.dumps(before)}, is {json.dumps(now)}"

@@ -71,6 +71,8 @@ def try_command(
     from attree.raw_text.words import ANY, WHITESPACE, settle, split_beside
 
     check_new([svg], overwrite=overwrite)
+    if sentence is not None and not sentence.strip():
+        raise AttreeError("no-sentence", "the sentence is empty", fix="type one between the quotes")
     names = compare or [default_parser(encoder=encoder) if parser is None else parser]
     by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
     split = None

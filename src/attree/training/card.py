@@ -88,8 +88,7 @@ def fill_in(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()
     if not sources.strip():
         raise AttreeError("no-sources", "the sources are empty", fix="name treebanks and licences")
     if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
-        problem = "this model card is filled in already"
-        raise AttreeError("filled-in", problem, fix="train the parser again")
+        raise AttreeError("filled-in", "this card is filled in already", fix="train again")
     below = "".join(f"{_shown(table)}\n\n" for table in tables)
     if below:
         card = re.sub(r"^\| F1 \| .*$", "| F1 | in the tables below |", card, flags=re.M)
