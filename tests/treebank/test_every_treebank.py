@@ -142,7 +142,8 @@ def kept(tree: Sentence, to: str, words: Sequence[str]) -> tuple[object, ...]:
 def held(tree: Sentence) -> bool:
     """Tell whether a partly bracketed tree can hold a tree: it says something, without marks."""
     known = tree.spans or not (tree.partial or len(tree.words) == 1)
-    return bool(known) and not any(map(no_label, tree.spans))
+    blank = not all(map(str.strip, tree.words))
+    return bool(known) and not blank and not any(map(no_label, tree.spans))
 
 
 def check_there_and_back(

@@ -1,6 +1,5 @@
 """Read the trees of any input: treebank files, folders, tables, output of ``attree parse``."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
+from attree.base.patterns import distinct
 from attree.base.terminal import say
 from attree.base.text import name_of
 from attree.bulk.output import is_output, read_shards
@@ -59,7 +59,7 @@ class Reading:
         Raises:
             AttreeError: an input is missing or has no trees.
         """
-        for path in {os.path.realpath(path): path for path in inputs}.values():
+        for path in distinct(inputs):
             if is_output(path):
                 yield from _of_folder(path)
                 continue

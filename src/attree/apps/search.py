@@ -77,6 +77,10 @@ class _Node(ParentedTree):
                 child._parent = self
 
 
+#: What tgrep raises, beside errors of its own, for patterns that it does not understand.
+_FAULTS = (ValueError, re.error, RecursionError, AssertionError)
+
+
 class Pattern:
     """A pattern of nodes, compiled.
 
@@ -102,13 +106,7 @@ class Pattern:
                 self._matches = tgrep.tgrep_compile(text)
         except pyparsing.ParseBaseException as error:
             raise self._unread(error.loc) from None
-        except (
-            tgrep.TgrepException,
-            ValueError,
-            re.error,
-            RecursionError,
-            AssertionError,
-        ) as error:
+        except (tgrep.TgrepException, *_FAULTS) as error:
             raise self._wrong(error) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -125,9 +123,9 @@ class Pattern:
     def _wrong(self, error: Exception) -> AttreeError:
         """Return the error of a pattern that is read but means nothing, with its position."""
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        if isinstance(error, AssertionError):  # a fault of tgrep
+        if isinstance(error, AssertionError):  # tgrep gives no reason
             reason = "a quotation mark or a slash is not closed"
-        if isinstance(error, TypeError):  # another
+        if isinstance(error, TypeError):  # a fault of tgrep
             reason = "only a macro can have a name, as in '@ N /NP/; @N=n < PP'"
         named = re.findall(r"""["'](.+?)["']|(=\w+)|macro (\S+)""", reason)
         places = [self.text.find(part) for parts in named for part in parts if part]

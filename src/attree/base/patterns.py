@@ -40,21 +40,27 @@ def find(patterns: Iterable[str], folder: str | Path | None = None) -> Matches:
 
     A pattern that is a file's own name stands for that file, whatever characters it holds.
     """
-    files: dict[str, Path] = {}  # a file of two names counts once
+    files: list[Path] = []
     used: list[str] = []
     missing: list[str] = []
     for pattern in patterns:
         for alternative in _ALTERNATIVE.split(pattern):
             matched, absent = _matches(alternative, folder)
             if matched:
-                files |= {
-                    name: file for file in matched if (name := os.path.realpath(file)) not in files
-                }
+                files += matched
                 literal = matched == [Path(folder or "", alternative)]
                 used.append(str(matched[0]) if literal else _within(folder, alternative))
                 missing += absent
                 break
-    return Matches(tuple(files.values()), tuple(used), tuple(missing))
+    return Matches(tuple(distinct(files)), tuple(used), tuple(missing))
+
+
+def distinct(files: Iterable[Path]) -> list[Path]:
+    """Return files in order, one of several names once, by its first."""
+    first: dict[str, Path] = {}
+    for file in files:
+        first.setdefault(os.path.realpath(file), file)
+    return list(first.values())
 
 
 def _matches(pattern: str, folder: str | Path | None) -> tuple[list[Path], list[str]]:

@@ -19,6 +19,8 @@ _Described = TypeVar("_Described")
 #: Largest description that is read, in bytes; real ones are far smaller.
 LARGEST_DESCRIPTION = 64 * 2**20
 
+#: Beginnings of compressed files.
+COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"PK\3\4", b"\x28\xb5\x2f\xfd")
 #: Prefixes of the pipes that a process was started with.
 _STARTED_WITH = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 

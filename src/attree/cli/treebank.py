@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,7 +15,7 @@ from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.languages import code_in, code_of
 from attree.base.options import Asked, ReadingOptions
-from attree.base.patterns import find
+from attree.base.patterns import distinct, find
 from attree.base.settings import form_of, meanings
 from attree.base.terminal import progress, safe_lines, say
 from attree.treebank.formats import (
@@ -208,7 +207,7 @@ def convert_command(
     trees: Annotated[TreeOptions, Parameter(name="*", group=_READING)] = TreeOptions(),
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Write the trees of FILES in another format; no word is taken out but traces.
+    """Write the trees of FILES in another format; only traces and remarks are taken out.
 
     Functions stay in labels unless --functions cut.
 
@@ -390,20 +389,19 @@ def jobs_in_folder(folder: Path, options: dict[str, Any]) -> Iterator[ReadingJob
 
 def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) -> tuple[Path, ...]:
     """Return the files of patterns and folders; each of these must have one."""
-    paths: dict[str, Path] = {}  # a file of two names counts once
+    paths: list[Path] = []
     for pattern in patterns:
         if Path(pattern).is_dir():
-            inside = chain(*together(Path(pattern), format=format))
-            paths |= {os.path.realpath(file): file for file in inside}
+            paths += chain(*together(Path(pattern), format=format))
             continue
         matched = find([pattern])
         if not matched.files:
             raise AttreeError("missing-file", "no such file", file=pattern, fix="check its name")
-        paths |= {os.path.realpath(file): file for file in matched.files}
+        paths += matched.files
         if matched.missing:
             say(f"warning: {len(matched.missing)} of {pattern} do not exist")
-    excluded = set(map(os.path.realpath, find(exclude).files))
-    files = tuple(file for name, file in paths.items() if name not in excluded)
+    excluded = set(find(exclude).files)
+    files = tuple(file for file in distinct(paths) if file not in excluded)
     if not files:
         raise AttreeError("all-excluded", "every file is excluded", fix="correct --exclude")
     return files

@@ -306,8 +306,7 @@ def results(
             return
         trees: list[Bracketing] = []
         try:
-            for line in pair:
-                trees.append(read_tree(line, how))
+            trees.extend(read_tree(line, how) for line in pair)  # which keeps those before a fault
         except ValueError as error:
             side, length = ("test", trees[0].length) if trees else ("gold", 0)
             yield Result(length, ERROR, problem=f"{error} ({side})")

@@ -375,7 +375,6 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
 
 
 _format = functools.partial(Format, family="brackets", write=write, continuous=True)
-_SWITCHBOARD = ("-DFL-", "CODE")  # its pauses, repairs and speakers
-PTB = _format(read, (".mrg",), punctuation="auto", drop_labels=(*DROP_LABELS, *_SWITCHBOARD))
+PTB = _format(read, (".mrg",), punctuation="auto")
 _EXTENSIONS = (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees")
 SPMRL = _format(read_spmrl, _EXTENSIONS, dummy_roots=(*DUMMY_ROOTS, ""))

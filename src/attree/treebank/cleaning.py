@@ -234,7 +234,10 @@ def prepare(
 
 
 def untraced(tree: _Tree, settings: SplitSettings) -> _Tree | Rejected:
-    """Return a tree without the words that ``traces`` fits; it is rejected if no word is left."""
+    """Return a tree without the words that ``traces`` fits, but with its numerals.
+
+    It is rejected if no word is left.
+    """
     if settings.traces is None:
         return tree
     trace = re.compile(settings.traces).fullmatch

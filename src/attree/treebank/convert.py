@@ -123,12 +123,14 @@ def _filter(
     for item in items:
         if isinstance(item, Sentence):
             unknown = form.partial and not item.spans and (item.partial or len(item.words) == 1)
+            problem = ""
             if unknown or item.partial > form.partial:
-                known = "nothing is known of this tree" if unknown else _PARTLY_BRACKETED
-                item = Rejected(item.file, item.line, known, "failed")
+                problem = "nothing is known of this tree" if unknown else _PARTLY_BRACKETED
             elif form.partial and (marked := next(filter(no_label, item.spans), None)):
                 problem = f"{marked[2]!r} begins as a mark of a partly bracketed tree"
-                item = Rejected(item.file, item.line, problem, "failed")
+            elif form.partial and not all(map(str.strip, item.words)):
+                problem = "a word is nothing but white space"
+            item = Rejected(item.file, item.line, problem, "failed") if problem else item
         if not isinstance(item, Rejected):
             item = untraced(item, settings)
         if isinstance(item, Rejected):

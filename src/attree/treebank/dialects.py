@@ -194,6 +194,11 @@ ONTONOTES = Format(
     family="brackets",
     labels="ptb",
 )
+#: Switchboard: speakers, pauses and repairs stand among the words of the Penn Treebank.
+_SPEAKER, _NO_WORDS = r"\( *\(CODE \(SYM Speaker", (*DROP_LABELS, "-DFL-", "CODE")
+SWITCHBOARD = _dialect(
+    brackets.read, (), punctuation="auto", drop_labels=_NO_WORDS, certain=has_line(_SPEAKER)
+)
 #: Starlang's Turkish translation of the Penn Treebank; ``*NONE*`` for a word without a translation.
 STARLANG = _dialect(
     _read_layers, (), traces=r"\*[\w?]+\*(?:[-=]\d+)*", certain=_is_starlang, labels="ptb"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from attree.base.errors import AttreeError
 from attree.base.patterns import matching
-from attree.base.reading import check_regular, opened
+from attree.base.reading import COMPRESSED, check_regular, opened
 from attree.base.registry import check_name
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.crossing import Graph, continuous
@@ -45,6 +45,7 @@ FORMATS = {
     "cess": dialects.CESS,
     "starlang": dialects.STARLANG,
     "ontonotes": dialects.ONTONOTES,
+    "switchboard": dialects.SWITCHBOARD,
     "half": half.FORMAT,
     "parquet": Format(_read_table, (".parquet",), binary=True),
 }
@@ -79,11 +80,10 @@ def _head(path: str | Path) -> bytes:
 
     Format, encoding and a check ask for it in turn: it is read once while the file is the same.
     """
-    try:
+    with contextlib.suppress(AttreeError, OSError):
         status = Path(path).stat()
         return _read_head(str(path), status.st_ino, status.st_size, status.st_mtime_ns)
-    except (AttreeError, OSError):
-        return b""
+    return b""
 
 
 @functools.lru_cache(maxsize=64)
@@ -195,8 +195,8 @@ def _common_format(files: Sequence[str | Path]) -> str:
         return name
     for file in files:
         check_regular(file, what="treebank file")
-        if Path(file).suffix in (".gz", ".xz", ".bz2", ".zst", ".zip"):
-            read_text(file, "utf-8")  # says that it is compressed
+        if _head(file).startswith(COMPRESSED):
+            read_text(file, "utf-8")  # says so
         if Path(file).suffix.lower() == ".ad":
             fix = "give the same trees in brackets, Bosque_CF_8.0.PennTreebank.ptb of Linguateca"
             raise AttreeError("format-not-read", "Floresta's .ad is not read", file=file, fix=fix)

@@ -169,7 +169,7 @@ class LanguageKeys(Filters):
         punctuation: which words stay; default: what is usual in the format
         dummy_roots: labels above a sentence that are no phrases
         drop_labels: labels whose subtrees are left out, words and all
-        traces: words that are traces, and are left out
+        traces: words that are traces, and are left out; numerals (CD, NUM) never are
         functions: function tags of labels, such as NP-SBJ
         escapes: the Penn Treebank's escapes, such as -LRB-
         nonprojective: dependency trees that cross

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from attree.base.errors import AttreeError
-from attree.base.reading import opened
+from attree.base.reading import COMPRESSED, opened
 
 #: One phrase node: half-open word interval and label.
 Span = tuple[int, int, str]
@@ -85,7 +85,8 @@ class SplitSettings:
         punctuation: a policy of ``cleaning.POLICIES``.
         dummy_roots: outer labels that are no phrases; ``""`` is an outer node without a label.
         drop_labels: labels of subtrees that are left out with their words.
-        traces: a regular expression of words that are traces, beside those tagged -NONE-.
+        traces: a regular expression of words that are traces, beside those tagged -NONE-; words
+            tagged as numerals (CD…, NUM…) are none.
         functions: ``cut`` function tags (``NP-SBJ``) off labels and tags, or ``keep`` them there,
             also those that a format has in a place of their own.
         escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
@@ -212,7 +213,6 @@ _Read = TypeVar("_Read")
 #: Undecodable bytes in a text.
 UNDECODED = re.compile("[\udc80-\udcff]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"PK\3\4", b"\x28\xb5\x2f\xfd")
 _UTF8 = ("utf-8", "utf8")
 
 
@@ -232,7 +232,7 @@ def read_text(path: str | Path, encoding: str) -> str:
     if wide and encoding.lower() in _UTF8:
         fix = "set encoding: utf-16; if it has no byte-order mark, utf-16-le or utf-16-be"
         raise AttreeError("encoding", "this file is UTF-16", file=path, fix=fix)
-    if data.startswith(_COMPRESSED):
+    if data.startswith(COMPRESSED):
         raise AttreeError("compressed", "this file is compressed", file=path, fix="unpack it")
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
