@@ -49,8 +49,7 @@ def card(parser: TrainedParser, source: str) -> str:
         parser: with its full training record.
         source: the training treebank, as the user named it.
     """
-    labels = _labels(parser)
-    record = parser.about
+    labels, record = _labels(parser), parser.about
     facts = {**_made_of(parser), "Trees": _trees(record, source), "F1": _f1(record)}
     facts["Language"] = record.get("language") or "several, or not known: each text tells its own"
     facts["Labels"] = ", ".join(labels) or "none: its trees are brackets without labels"
@@ -133,11 +132,12 @@ def _first_weights(record: dict[str, Any]) -> str:
 
 
 def _trees(record: dict[str, Any], source: str) -> str:
-    table = record.get("table", {})
-    parts = [table.get("language"), table.get("split")]
+    table, treebanks = record.get("table", {}), len(record["sources"])
+    parts = () if treebanks > 1 else (table.get("language"), table.get("split"))
     named = f" ({', '.join(filter(None, parts))})" if any(parts) else ""
     policy = f"; punctuation: {table['punctuation']}" if table.get("punctuation") else ""
-    return f"{record['trees']:,} of {source or 'a source that was not named'}{named}{policy}"
+    source = source or (f"{treebanks} treebanks" if treebanks > 1 else "a treebank")
+    return f"{record['trees']:,} of {source}{named}{policy}"
 
 
 def _f1(record: dict[str, Any]) -> str:
