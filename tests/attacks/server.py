@@ -31,8 +31,11 @@ def serve() -> None:
     with without_collecting():
         for place in cli.COMMANDS.values():
             importlib.import_module(place.partition(":")[0])
-        for module in ("encoder.load", "stages.attention", "bulk.run", "training.fit"):
+        for module in ("encoder.library", "stages.attention", "bulk.run", "training.fit"):
             importlib.import_module(f"attree.{module}")
+        # these are imported later, and then take longer than what a bad file makes of a command
+        for module in ("attree.reports.figures", "torch._dynamo", "numba.typed", "pandas"):
+            importlib.import_module(module)
     # What every command computes of the code, once for all of them.
     provenance.code_hash(*(place.partition(":")[0] for place in cli.COMMANDS.values()))
     answers = os.fdopen(os.dup(1), "w")

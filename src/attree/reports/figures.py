@@ -13,6 +13,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.tables import ARTICLE, BASELINE, COMPUTED
 from attree.base.terminal import safe
@@ -25,6 +26,8 @@ _LINES_WITH_ROOM = 6
 _MAPS_ACROSS = 4
 _PARTS_ACROSS = 3
 _BASELINE = "highest baseline"
+#: More heads than any encoder has.
+_MOST_HEADS = 20_000
 
 Matrix = NDArray[np.float64]
 _Rows = list[Mapping[str, Any]]
@@ -182,12 +185,17 @@ def heads(ranking: pa.Table, title: str) -> Figure:
     Args:
         ranking: table with the columns layer, head, corpus_f1, selected.
         title: title of the figure.
+
+    Raises:
+        AttreeError: the ranking is of more heads than any encoder has.
     """
     cells = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
-    f1 = np.full((cells[0].max() + 1, cells[1].max() + 1), np.nan)
-    f1[cells] = np.asarray(ranking["corpus_f1"])
-    chosen = np.zeros(f1.shape, dtype=bool)
-    chosen[cells] = np.asarray(ranking["selected"])
+    layers, across = (int(cell.max()) + 1 for cell in cells)
+    if layers * across > _MOST_HEADS:
+        problem = f"this ranking has a layer {layers - 1} and a head {across - 1}"
+        raise AttreeError("too-many-heads", problem, fix="rank the heads again")
+    f1, chosen = np.full((layers, across), np.nan), np.zeros((layers, across), dtype=bool)
+    f1[cells], chosen[cells] = (np.asarray(ranking[name]) for name in ("corpus_f1", "selected"))
     size = (1.6 + 0.58 * f1.shape[1], 1.5 + 0.42 * f1.shape[0])
     figure, axes = plt.subplots(figsize=size, layout="constrained")
     heading = f"{title}\n{int(chosen.sum())} selected heads framed"
