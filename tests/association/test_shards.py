@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from attree import trees as status
@@ -88,6 +90,12 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     with refused("unknown-association", "5.5", "0.0+0.1", file="dev.json"):
         list(read(tmp_path / "dev.json", "5.5"))
     shard = tmp_path / "dev.shards/k-00000.parquet"
+    whole = pq.read_table(shard)
+    lists = whole[ALL].to_pylist()
+    short = pa.array([lists[0][:-1], *lists[1:]], whole.schema.field(ALL).type)
+    pq.write_table(whole.set_column(4, whole.schema.field(ALL), short), shard)
+    with refused("damaged-shard", "too few values", file="k-00000.parquet"):
+        list(read(tmp_path / "dev.json", ALL))
     shard.write_bytes(shard.read_bytes()[:-10])
     with refused("damaged-shard", file="k-00000.parquet") as caught:
         list(read(tmp_path / "dev.json", ALL))

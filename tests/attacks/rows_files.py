@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import stat
@@ -9,19 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from attree.apps.measures import TABLES
+from attree.base.schemas import pack
 from attree.encoder.converted import installed
 from attree.grammar.model import UNKNOWN
-from tests.attacks.harness import GOOD, Content, Row, copied, edited, fifo, folder, link
+from tests.attacks.harness import GOOD, Content, Maker, Row, copied, edited, fifo, folder, link
 from tests.attacks.rows_encoders import PICKLE
 
 _DIGITS = "9" * 5000
 _PARSE = {"tokenizer": "whitespace", "encoder": "{base}/bert.json", "heads": "list:0.1"}
 _HEADS = "heads {base}/all.json --sentences {base}/dev.parquet --score inside --decoder chart"
 _SCORE = "score {base}/parses.parquet --sentences {base}/dev.parquet"
+_SCORED = "score {base}/parses.parquet --output o.parquet --summary s.json --sentences"
 
 #: Commands that read the file IN.
 _READERS = {
@@ -305,6 +309,21 @@ def _text() -> Iterator[Row]:
     yield Row("figure-other-table", f"{figure} {{base}}/dev.parquet", ("dev.parquet",))
 
 
+def _changed(name: str, **values: Any) -> Maker:
+    """A copy of a table whose first row has other values, or no rows; or a name in its metadata."""
+
+    def make(path: Path, base: Path) -> None:
+        table = parquet.read_table(base / name)
+        rows = table.to_pylist()
+        rows = [] if "rows" in values else [{**rows[0], **values}, *rows[1:]]
+        metadata = json.loads(table.schema.metadata[b"attree"])
+        metadata |= {key: value for key, value in values.items() if key in metadata}
+        changed = pa.Table.from_pylist(rows, table.schema)
+        parquet.write_table(changed.replace_schema_metadata(pack(metadata)), path)
+
+    return make
+
+
 def _tables() -> Iterator[Row]:
     """What is no summary, no table, no manifest."""
     table = "x.json --output-prefix out"
@@ -320,10 +339,19 @@ def _tables() -> Iterator[Row]:
         ("table-sizes-escapes", "table sizes x.parquet --output-prefix out", "x.parquet", ranking),
         ("table-show-other", "table show x.parquet", "x.parquet", ranking),
         ("table-show-pickle", "table show x.parquet", "x.parquet", PICKLE),
+        ("table-show-ragged", "table show x.parquet", "x.parquet",
+         _changed("table.parquet", tables=[["Title", ["one"], [["a", "b"]], ""]])),
+        ("score-tags", f"{_SCORED} x.parquet", "x.parquet", _changed("dev.parquet", tags=[])),
+        ("score-language", f"{_SCORED} x.parquet", "x.parquet",
+         _changed("dev.parquet", language=10**30)),
         ("experiment-rows", rows, "x.json", "{}"),
         ("experiment-table", made, "plan.json", "null"),
     ):  # fmt: skip
         yield Row(name, command, (file,), {file: content})
+    figure = "figure heads --output x.svg --ranking x.parquet"
+    for name, change in (("far-layer", {"layer": 100_000}), ("no-heads", {"rows": None})):
+        files = {"x.parquet": _changed("heads.parquet", **change)}
+        yield Row(f"figure-{name}", figure, ("no-ranking",), files)
     for name, files in (
         ("absent", {}),
         ("foreign", {"x/manifest.json": "[]"}),

@@ -212,8 +212,7 @@ def measure(
     for batch in prepared.batches:
         with torch.inference_mode():
             output = run(encoder, prepared.pieces_of(batch), Layout(layers, layout.heads))
-            finite = output.finite.cpu().numpy()
-            if finite.all():
+            if output.finite.cpu().numpy().all():
                 features = scorer.lay_out(output)
                 span = model.trained.span_scores(features).span.cpu().numpy()
                 unsure[batch] = entropy(span, lengths[batch]) / lengths[batch]

@@ -234,15 +234,18 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
             for group in range(shard.num_row_groups):
                 rows = shard.read_row_group(group, ["sentence", "n_words", "status", column])
                 lists = rows[column].combine_chunks()
-                values = lists.flatten() if isinstance(lists, pa.ListArray) else None
-                assert values is not None
-                yield AssociationBatch(
+                assert isinstance(lists, pa.ListArray), "no lists"
+                assert not any(part.null_count for part in rows.columns), "empty cells"
+                batch = AssociationBatch(
                     sentence=rows["sentence"].to_numpy(),
                     n_words=rows["n_words"].to_numpy(),
                     status=rows["status"].to_pylist(),
-                    values=values.to_numpy(zero_copy_only=False),
+                    values=lists.flatten().to_numpy(zero_copy_only=False),
                     matrices_each=matrices,
                 )
+                cells = batch.n_associated.astype(np.int64) ** 2
+                assert np.array_equal(np.diff(lists.offsets), cells * matrices), "too few values"
+                yield batch
     except FileNotFoundError:
         raise AttreeError("missing-shard", "a shard is missing", file=path, fix=_AGAIN) from None
     except (pa.ArrowException, OSError, ValueError, KeyError, AssertionError) as error:

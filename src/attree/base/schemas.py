@@ -15,6 +15,8 @@ from attree.base.files import whole_file
 from attree.base.reading import check_regular
 
 _METADATA_KEY = b"attree"
+#: What metadata have by name, or not at all.
+_NAMES = ("language", "split", "punctuation", "derived")
 _AGAIN = "run the stage that writes it again"
 
 INT, FLOAT, TEXT = pa.int32(), pa.float64(), pa.string()
@@ -130,8 +132,9 @@ def unpack(schema: pa.Schema) -> dict[str, Any]:
         ValueError: it is damaged.
     """
     metadata = json.loads((schema.metadata or {}).get(_METADATA_KEY, b"{}"))
-    if not isinstance(metadata, dict):
-        raise ValueError("metadata is no mapping")
+    names = [metadata.get(key) for key in _NAMES] if isinstance(metadata, dict) else [metadata]
+    if not all(isinstance(name, str | None) for name in names):
+        raise ValueError("metadata is no mapping, or has a name that is no text")
     return metadata
 
 
@@ -207,11 +210,10 @@ def _has_trees(table: pa.Table) -> bool:
     counts = {name: pc.list_value_length(table[name]).to_numpy() for name in columns}
     n_words = counts["words"] if "words" in counts else table["n_words"].to_numpy()
     starts, ends = items["starts"].to_numpy(), items["ends"].to_numpy()
-    tags = counts.get("tags", n_words)
     return (
         not any(column.null_count for column in items.values())
         and all(np.array_equal(counts["starts"], counts[name]) for name in columns[-2:])
-        and bool(((tags == n_words) | (tags == 0)).all())
+        and np.array_equal(counts.get("tags", n_words), n_words)
         and bool((n_words >= 0).all() and (starts >= 0).all() and (starts < ends).all())
         and bool((ends <= np.repeat(n_words, counts["starts"])).all())
     )

@@ -169,8 +169,9 @@ def saved_tables(path: str | Path) -> list[Table]:
     from attree.base.schemas import read_table
 
     _, metadata = read_table(path)
-    if "tables" not in metadata:
+    packed = described(metadata.get("tables", []), list[_Packed], file=path, what="table")
+    tables = [Table(*table) for table in packed]
+    if not tables or any(len(row) != len(table.headings) for table in tables for row in table.rows):
         fix = "name one of `attree table`"
         raise AttreeError("not-a-table", "this file holds no table to show", file=path, fix=fix)
-    packed = described(metadata["tables"], list[_Packed], file=path, what="table")
-    return [Table(*table) for table in packed]
+    return tables

@@ -187,16 +187,16 @@ def heads(ranking: pa.Table, title: str) -> Figure:
         title: title of the figure.
 
     Raises:
-        AttreeError: the ranking is of more heads than any encoder has.
+        AttreeError: the ranking has no heads, or more than any encoder.
     """
     cells = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
-    layers, across = (int(cell.max()) + 1 for cell in cells)
-    if layers * across > _MOST_HEADS:
-        problem = f"this ranking has a layer {layers - 1} and a head {across - 1}"
-        raise AttreeError("too-many-heads", problem, fix="rank the heads again")
+    layers, across = (int(cell.max(initial=-1)) + 1 for cell in cells)
+    if not 0 < layers * across <= _MOST_HEADS:
+        problem = f"this ranking is of {layers:,} layers of {across:,} heads"
+        raise AttreeError("no-ranking", problem, fix="rank the heads again")
     f1, chosen = np.full((layers, across), np.nan), np.zeros((layers, across), dtype=bool)
     f1[cells], chosen[cells] = (np.asarray(ranking[name]) for name in ("corpus_f1", "selected"))
-    size = (1.6 + 0.58 * f1.shape[1], 1.5 + 0.42 * f1.shape[0])
+    size = (1.6 + 0.58 * across, 1.5 + 0.42 * layers)
     figure, axes = plt.subplots(figsize=size, layout="constrained")
     heading = f"{title}\n{int(chosen.sum())} selected heads framed"
     picture = _heat_map(axes, f1, heading, {"x": "head", "y": "layer"})

@@ -209,8 +209,7 @@ def read_trees(table: pa.Table, rows: Sequence[int]) -> GoldTrees:
 
     trees = GoldTrees([], [], [])
     for first in range(0, len(rows), _ROWS):
-        chunk = pa.array(rows[first : first + _ROWS], pa.int64())
-        for row in table.take(chunk).to_pylist():
+        for row in table.take(pa.array(rows[first : first + _ROWS], pa.int64())).to_pylist():
             trees.sentence.append(row["sentence"])
             trees.words.append(row["words"])
             trees.gold.append(_read_row(row, partial=row.get(PARTIAL.name, False)))

@@ -337,8 +337,7 @@ def read_description(folder: str | Path) -> Description:
     description = described(raw, Description, file=path, what=DESCRIPTION, fix=_AGAIN)
     description.raw = raw
     parts = {part for recipe in RECIPES.values() for part in recipe.parts}
-    choices = {**CHOICES, "parts": tuple(sorted(parts))}
-    for key, names in choices.items():
+    for key, names in {**CHOICES, "parts": tuple(sorted(parts))}.items():
         value = getattr(description.recipe, key)
         for name in (value or ("",)) if key == "parts" else (value,):
             problem = f"this {DESCRIPTION} is not valid: recipe.{key}: unknown {name!r}"

@@ -156,8 +156,7 @@ def _subtrees(heads: list[int], *, lift: bool) -> list[Phrase]:
     """
     for _ in range(_MOST_LIFTED + 1):
         starts, ends, sizes = extents(heads)
-        spread = zip(starts, ends, sizes, strict=True)
-        if all(end - start == size for start, end, size in spread):
+        if all(end - start == size for start, end, size in zip(starts, ends, sizes, strict=True)):
             return [Phrase(starts[n], ends[n], n) for n, size in enumerate(sizes) if size > 1]
         if not lift:
             raise BadSentenceError("not projective", None, "skipped", "nonprojective: lift")

@@ -96,8 +96,7 @@ def _read_floresta(text: str, file: str, settings: SplitSettings) -> Iterator[Se
     if settings.functions == "keep":
         yield from brackets.read_spmrl(text, file, settings)
         return
-    whole = dataclasses.replace(settings, functions="keep")
-    for tree in brackets.read_spmrl(text, file, whole):
+    for tree in brackets.read_spmrl(text, file, dataclasses.replace(settings, functions="keep")):
         if isinstance(tree, Sentence):
             spans = tuple((start, end, _category(label)) for start, end, label in tree.spans)
             tree = dataclasses.replace(tree, tags=tuple(map(_category, tree.tags)), spans=spans)

@@ -189,8 +189,7 @@ def read_published(path: Path | None, table: str) -> Published:
         return {}
     text = read_text(path, what="file of published figures")
     reader = csv.DictReader(text.splitlines(keepends=True))
-    wanted = {"table", "row", "language", "metric", "value"}
-    if missing := wanted - set(reader.fieldnames or ()):
+    if missing := {"table", "row", "language", "metric", "value"} - set(reader.fieldnames or ()):
         problem = f"missing columns {', '.join(sorted(missing))}"
         raise AttreeError("missing-columns", problem, file=path, line=1)
     figures = {}
