@@ -207,13 +207,32 @@ def test_a_parser_reads_what_the_first_one_reads(encoder, treebank, trees):
     plan = TrainingPlan(RECIPES["tree-crf-joint"], layers=(1, 2), boundary=(1,), size=16, steps=5)
     first = fit(encoder, read(treebank, range(12, 30)), plan)
     start = Start("first", first)
-    own = start.plan(TrainingPlan(RECIPES["tree-crf-labelled"], steps=1), encoder.n_layers, 12)
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], steps=1)
+    own = start.plan(plan, encoder.n_layers, 12, given=["steps"])
     parser = fit(encoder, trees, own, first=first)
     for part in ("projection", "boundary"):
         assert parser.shape[part] == first.shape[part]
     assert parser.shape["labels"]["layers"] == first.shape["labels"]["layers"]
     assert torch.allclose(projection(parser).query, projection(first).query, atol=5e-3)
     assert "heads" not in parser.shape
+
+
+def test_few_trees_from_a_parser_take_fewer_and_longer_steps(encoder, treebank):
+    plan = TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=1)
+    first = fit(encoder, read(treebank, range(12)), plan)
+    recipe = adapted(RECIPES["tree-crf"], learning_rate=0.01)
+
+    def taken(start, n_trees, *given):
+        plan = TrainingPlan(recipe, steps=7)
+        plan = start.plan(plan, encoder.n_layers, n_trees, given=given)
+        return plan.steps, plan.recipe.learning_rate
+
+    start = Start("first", first)
+    assert taken(start, 39) == (50, 3e-4)
+    assert taken(start, 40) == (7, 1e-4)
+    assert taken(start, 39, "steps", "learning_rate") == (7, 0.01)
+    assert taken(start, 39, "steps") == (7, 3e-4)
+    assert taken(Start(), 10) == (7, 0.01)
 
 
 def named(parser):

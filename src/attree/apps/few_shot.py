@@ -29,7 +29,6 @@ from attree.parsers.parser import Parser
 from attree.ready import default_encoder
 from attree.stages import train as session
 from attree.stages.attention import columns_for, compute_attention
-from attree.training import STEPS
 from attree.training.choice import Chosen
 from attree.training.gold import default_recipe, read_trees
 from attree.training.options import Fitting
@@ -56,7 +55,7 @@ class FewShotPlan:
         trees: numbers of training trees; every parser is trained with each.
         draws: number of draws of the trees; F1 is the mean.
         encoder: a name for ``find_encoder``; None for the default encoder.
-        steps: batches that each parser is trained on.
+        steps: batches that each parser is trained on; by default as `attree train` has it.
         device: ``cpu`` or ``cuda``; by default a GPU if there is one.
         max_words: score only test sentences of at most this many words.
         allow_overlap: train also on trees of sentences that are scored.
@@ -67,7 +66,7 @@ class FewShotPlan:
     trees: Sequence[int]
     draws: int = 1
     encoder: str | None = None
-    steps: int = STEPS
+    steps: int | None = None
     device: str | None = None
     max_words: int | None = None
     allow_overlap: bool = False

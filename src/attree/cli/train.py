@@ -107,7 +107,7 @@ def train_command(
             half_precision=half_precision,
             source=", ".join(map(str, trained)),
             language=language,
-            rate_given=changes.learning_rate is not None,
+            given=changes.given(),
         )
         others = {"also": also, "structure": more}
         drawn = choose_trees(first, choice, evaluated, allow_overlap=allow_overlap, **others)

@@ -139,8 +139,8 @@ class Trainer:
         return features_of(self.encoder, drawn_from.words_of(rows), layout, folder=self.folder)
 
     def _plan(self, row: ExperimentRow, start: Start) -> TrainingPlan:
-        n_trees, rate_given = len(drawn(row, self.sets[row.train])), "learning_rate" in row.settings
-        plan = start.plan(plan_of(row), self.encoder.n_layers, n_trees, rate_given=rate_given)
+        n_trees = len(drawn(row, self.sets[row.train]))
+        plan = start.plan(plan_of(row), self.encoder.n_layers, n_trees, given=row.settings)
         if row.layer != TUNED:
             return plan
         choice = self._choice(row, plan, start)
@@ -210,8 +210,7 @@ def plan_of(row: ExperimentRow) -> TrainingPlan:
     changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
     if changes["label_layers"] is not None:  # JSON has only lists
         changes["label_layers"] = tuple(changes["label_layers"])
-    fixed = row.layer not in (None, TUNED)
-    layers = parse_layers(str(row.layer)) if fixed else ()
+    layers = parse_layers(str(row.layer)) if row.layer not in (None, TUNED) else ()
     settings = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
     base = adapted(recipe(row.settings["recipe"]), **changes)
     return TrainingPlan(base, layers, size=row.size, seed=row.seed, **settings)

@@ -1,7 +1,7 @@
 """Train a parser on chosen trees: run the encoder, fit, write its folder."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,7 +52,7 @@ class TrainingRequest:
         half_precision: whether weights are stored in 16 bits in place of 32.
         source: where the sentences are from, for the model card.
         language: name or code of the trees' language; by default found by table name or words.
-        rate_given: keep the learning rate: the user set it.
+        given: names of the recipe's settings that were asked for.
     """
 
     recipe: FewShotRecipe
@@ -64,7 +64,7 @@ class TrainingRequest:
     half_precision: bool = False
     source: str = ""
     language: str | None = None
-    rate_given: bool = False
+    given: Iterable[str] = ()
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
@@ -128,9 +128,9 @@ def train(
     described = _encoder_of(request, start)
     encoder = load_encoder(described, device=request.device)
     settings = asdict(request.fitting) | {"seed": request.seed, "shares": chosen.shares}
-    plan = TrainingPlan(recipe, request.layers, **settings)
-    n_layers, rate_given = encoder.n_layers, request.rate_given
-    plan = start.plan(plan, n_layers, len(trees.gold), rate_given=rate_given)
+    settings = {name: value for name, value in settings.items() if value is not None}
+    plan, given = TrainingPlan(recipe, request.layers, **settings), {*request.given, *settings}
+    plan = start.plan(plan, encoder.n_layers, len(trees.gold), given=given)
     if recipe.rank:
         weights, learned = train_adapter(encoder, verify(described), trees, plan, progress=progress)
         with TemporaryDirectory(prefix="attree-") as temporary:

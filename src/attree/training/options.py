@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import between
-from attree.training import STEPS
 
 TREES, PARSER = "Which trees", "Which parser"
 MORE = "Training"
@@ -103,7 +102,7 @@ class Fitting:
     size: Annotated[int, Parameter(group=PARSER)] = 0
     specials: Annotated[bool, Parameter(group=PARSER)] = False
     start: str | None = None
-    steps: options.Steps = STEPS
+    steps: options.Steps | None = None
     batch: options.Batch = 10
     decay: bool = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +17,8 @@ from attree.training.recipes import MANY_TREES, RECIPES, STARTS, TrainingPlan, w
 from attree.trees.sampling import fingerprints
 
 #: Adam's learning rate for training that starts from a parser, low since good weights are soon
-#: unlearned.
-_RATE = 1e-4
+#: unlearned; and that with the number of batches of few trees, which need no more.
+_RATE, _FEW_RATE, _FEW_STEPS = 1e-4, 3e-4, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +67,22 @@ class Start:
         return np.empty(0, np.uint64) if self.parser is None else self.parser.trained_on
 
     def plan(
-        self, plan: TrainingPlan, n_layers: int, n_trees: int, *, rate_given: bool = False
+        self, plan: TrainingPlan, n_layers: int, n_trees: int, *, given: Container[str] = ()
     ) -> TrainingPlan:
         """Return a plan for training from here.
 
         If the plan names no layers, they are those around the encoder's middle; from a parser its
         layers, sizes and dependencies, and no attention if that one reads none.
 
-        Training from a parser has a low learning rate. Few trees train labels together with the
-        structure, as that parser did; from `MANY_TREES` trees on, labels that are fitted to a
-        trained structure are better.
+        Training from a parser has a low learning rate. Few trees take fewer steps, and train labels
+        together with the structure, as that parser did; from `MANY_TREES` trees on, labels that are
+        fitted to a trained structure are better.
 
         Args:
             plan: the settings that were asked for.
             n_layers: number of layers of the encoder.
             n_trees: number of trees to train on.
-            rate_given: whether the learning rate was asked for, and stays.
+            given: the settings that were asked for, of which learning rate and steps stay.
         """
         recipe, middle = plan.recipe, n_layers // 2
         first, last = max(middle - recipe.spread, 0), min(middle + recipe.spread, n_layers)
@@ -90,18 +90,18 @@ class Start:
         named, plan = bool(plan.layers), replace(plan, layers=layers, start=STARTS[0])
         if self.parser is None:
             return replace(plan, start=self.name)
-        if "labels" in recipe.parts and recipe.objective == "tree_crf" and n_trees < MANY_TREES:
-            joint = RECIPES["tree-crf-joint"]
-            names = ("objective", "threshold", "unlabelled")
+        few = n_trees < MANY_TREES
+        if few and "labels" in recipe.parts and recipe.objective == "tree_crf":
+            joint, names = RECIPES["tree-crf-joint"], ("objective", "threshold", "unlabelled")
             recipe = replace(recipe, **{name: getattr(joint, name) for name in names})
-        rate = recipe.learning_rate if rate_given else _RATE
+        rate = recipe.learning_rate if "learning_rate" in given else _FEW_RATE if few else _RATE
         recipe = replace(with_least_threshold(recipe), learning_rate=rate)
+        steps = _FEW_STEPS if few and "steps" not in given else plan.steps
+        plan = replace(plan, recipe=recipe, steps=steps)
         if named:
-            return replace(plan, recipe=recipe)
-        shape = self.parser.shape
-        projection, boundary, labels = (
-            shape.get(part, {}) for part in ("projection", "boundary", "labels")
-        )
+            return plan
+        shape, parts = self.parser.shape, ("projection", "boundary", "labels")
+        projection, boundary, labels = (shape.get(part, {}) for part in parts)
         # attention is not read where it was not: it would take the encoder's upper half
         kept = [name for name in recipe.parts if name != "heads" or name in shape]
         kept += [name for name in ("dependencies",) if name in shape and name not in kept]
