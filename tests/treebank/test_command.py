@@ -161,6 +161,16 @@ def test_a_file_of_two_names_is_read_once(attree, tmp_path: Path) -> None:
     assert len(together(*(tmp_path / name for name in files))) == 1
 
 
+def test_a_file_is_excluded_by_any_of_its_names(attree, tmp_path: Path) -> None:
+    for name in ("a.mrg", "b.mrg"):
+        (tmp_path / name).write_text(f"(S (A {name[0]}) (B c))")
+    (tmp_path / "link").symlink_to("a.mrg")
+    for excluded in ("a.mrg", str(tmp_path / "a.mrg"), "./a.mrg", "link"):
+        for files in (["a.mrg", "b.mrg"], [str(tmp_path / "*.mrg")]):
+            said = attree(*files, "--exclude", excluded, "--check").out
+            assert "b.mrg:1\n" in said and "a.mrg:1" not in said, (excluded, files)
+
+
 def test_bytes_of_all_kinds(attree, tmp_path: Path) -> None:
     """A byte-order mark, CRLF, NUL, a bad byte, an emoji: nothing costs another sentence."""
     lines = [

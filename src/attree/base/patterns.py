@@ -55,12 +55,13 @@ def find(patterns: Iterable[str], folder: str | Path | None = None) -> Matches:
     return Matches(tuple(distinct(files)), tuple(used), tuple(missing))
 
 
-def distinct(files: Iterable[Path]) -> list[Path]:
-    """Return files in order, one of several names once, by its first."""
+def distinct(files: Iterable[Path], without: Iterable[Path] = ()) -> list[Path]:
+    """Return files in order, one of several names once, by its first; some left out by any name."""
     first: dict[str, Path] = {}
     for file in files:
         first.setdefault(os.path.realpath(file), file)
-    return list(first.values())
+    excluded = set(map(os.path.realpath, without))
+    return [file for name, file in first.items() if name not in excluded]
 
 
 def _matches(pattern: str, folder: str | Path | None) -> tuple[list[Path], list[str]]:

@@ -400,8 +400,7 @@ def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) 
         paths += matched.files
         if matched.missing:
             say(f"warning: {len(matched.missing)} of {pattern} do not exist")
-    excluded = set(find(exclude).files)
-    files = tuple(file for file in distinct(paths) if file not in excluded)
+    files = tuple(distinct(paths, find(exclude).files))
     if not files:
         raise AttreeError("all-excluded", "every file is excluded", fix="correct --exclude")
     return files

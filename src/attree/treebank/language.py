@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from attree.base.errors import AttreeError
-from attree.base.patterns import find
+from attree.base.patterns import distinct, find
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.treebank.formats import format_of, resolve
@@ -321,7 +321,7 @@ def _read_splits(
         matches = find(patterns, folder)
         excluded = find(_fill_in(spec.get("exclude", []), language), folder)
         used.update(excluded.files)
-        files = tuple(file for file in matches.files if file not in excluded.files)
+        files = tuple(distinct(matches.files, excluded.files))
         if all(file.is_file() and file.stat().st_size == 0 for file in files):
             absent[split] = ", ".join(patterns) + (", but for empty files" if files else "")
             continue
@@ -352,7 +352,6 @@ def _fill_in(value: str | list[str], language: str) -> list[str]:
     """Return patterns with the language's name in place of ``{LANG}``, ``{Lang}``, ``{lang}``."""
     patterns = [value] if isinstance(value, str) else value
     upper, capital, lower = language.upper(), language.capitalize(), language.lower()
-    cases = {"{LANG}": upper, "{Lang}": capital, "{lang}": lower}
-    for placeholder, name in cases.items():
+    for placeholder, name in {"{LANG}": upper, "{Lang}": capital, "{lang}": lower}.items():
         patterns = [pattern.replace(placeholder, name) for pattern in patterns]
     return patterns
