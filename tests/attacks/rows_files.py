@@ -310,7 +310,7 @@ def _text() -> Iterator[Row]:
 
 
 def _changed(name: str, **values: Any) -> Maker:
-    """A copy of a table whose first row has other values, or no rows; or a name in its metadata."""
+    """A copy of a table, changed in its first row or its metadata; ``rows=None``: without rows."""
 
     def make(path: Path, base: Path) -> None:
         table = parquet.read_table(base / name)

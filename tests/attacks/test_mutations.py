@@ -41,7 +41,7 @@ from tests.attacks.harness import Server
 pytestmark = pytest.mark.xdist_group("attacks")
 
 #: Mutations of each file in `make test` and in all: that a command reads, and that a reader reads
-#: in a thousandth of the time. Seeds number them, so that one can be run again.
+#: in a small part of the time. Seeds number them, so that one can be run again.
 QUICK, ALL, QUICK_OF_READER, ALL_OF_READER = 1, 100, 60, 1000
 
 

@@ -275,7 +275,6 @@ TooLong = Annotated[
 
 # Work
 Seed = Annotated[int, _option("Random seed.", 0, MOST_SEED)]
-Steps = Annotated[int, _option("Batches. Default: 200; 50 if few trees start from a parser.", 1)]
 Epochs = Annotated[int, _option("Passes over the text.", 1)]
 Batch = Annotated[int, _option("Sentences in a batch.", 1)]
 LearningRate = Annotated[float, _option("Peak learning rate.", 0, 1)]

@@ -15,7 +15,7 @@ from attree.base.files import whole_file
 from attree.base.reading import check_regular
 
 _METADATA_KEY = b"attree"
-#: What metadata have by name, or not at all.
+#: Metadata that are names, or absent.
 _NAMES = ("language", "split", "punctuation", "derived")
 _AGAIN = "run the stage that writes it again"
 
@@ -196,7 +196,7 @@ def read_table(
         wrong = next((field for field in schema if table[field.name].type != field.type), None)
         why = f"column {wrong.name} of this {what} is no {wrong.type}" if wrong else ""
         if not why and "starts" in schema.names and not _has_trees(table):
-            why = f"a row of this {what} is no tree: its spans do not fit its words"
+            why = f"a row of this {what} is no tree: its spans or tags do not fit its words"
         if why:
             raise AttreeError("other-table", why, file=path, fix=_AGAIN)
     return table, metadata

@@ -92,8 +92,7 @@ def _clear(folder: Path, *, sparing: Sequence[str]) -> None:
     for mark in (folder / _WRITERS).glob("*"):
         if mark.stem not in sparing:
             mark.unlink(missing_ok=True)
-    parts = [*folder.glob(".*.part"), *folder.glob("*/.*.part")]
-    for part in parts:
+    for part in [*folder.glob(".*.part"), *folder.glob("*/.*.part")]:
         match = _OUR_PART.fullmatch(part.name)
         if match and not any(f".{writer}-" in part.name for writer in sparing):
             part.unlink(missing_ok=True)

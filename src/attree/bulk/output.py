@@ -244,8 +244,8 @@ def _check_spans(table: pa.Table) -> None:
     for name in ("lengths", _LABELS.name, _MARGINALS.name):
         if name in table.schema.names:
             other = pc.list_value_length(table[name]).fill_null(0).to_numpy()
-            some = name == _MARGINALS.name and table[name].null_count > 0
-            if not (some or np.array_equal(counts, other)):
+            optional = name == _MARGINALS.name and table[name].null_count > 0
+            if not (optional or np.array_equal(counts, other)):
                 raise ValueError(f"its columns starts and {name} are of different trees")
     starts, lengths = (
         pc.list_flatten(table[name]).to_numpy().astype(np.int64) for name in ("starts", "lengths")

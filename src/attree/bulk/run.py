@@ -318,8 +318,7 @@ def stream(
         if split is None:
             how = how_split(source, text, lines)
             split = tokeniser(how.name, split=how.sentences)
-        split_lines = split(list(lines))
-        words = [words for line in split_lines for words in ([[]] if line is None else line)]
+        words = [words for line in split(list(lines)) for words in ([[]] if line is None else line)]
         for tree in parser.parse(words):
             print(safe(tree.brackets()) if tree.words else "")
         sys.stdout.flush()

@@ -16,6 +16,7 @@ from attree.base.errors import AttreeError
 from attree.base.options import ReadingOptions
 from attree.base.terminal import in_json, safe, say
 from attree.cli.treebank import TreeOptions
+from attree.training.options import Steps
 
 if TYPE_CHECKING:
     from attree.apps.search import Match
@@ -45,7 +46,7 @@ def evaluate_command(
     draws: Annotated[int, Parameter(validator=options.between(1), group=_TRAIN)] = 1,
     parser: Annotated[options.Words | None, Parameter(completer=options.methods)] = None,
     encoder: Annotated[options.Encoder | None, Parameter(group=_TRAIN)] = None,
-    steps: Annotated[options.Steps | None, Parameter(group=_TRAIN)] = None,
+    steps: Annotated[Steps | None, Parameter(group=_TRAIN)] = None,
     start: Annotated[str | None, Parameter(group=_TRAIN)] = None,
     allow_overlap: options.AllowOverlap = False,
     accept_loss: options.AcceptLoss = 0.0,

@@ -45,8 +45,7 @@ def write_parses(
         raise AttreeError("bad-selection", problem, file=selection, fix=f"give --{missing[0]}")
     encoder = manifest["encoder"]
     fix = "give the selection made with this encoder"
-    identity = (encoder["slug"], encoder["fingerprint"])
-    check_selected_with(chosen, *identity, file=selection, fix=fix)
+    check_selected_with(chosen, encoder["slug"], encoder["fingerprint"], file=selection, fix=fix)
     column, _ = mean_column(chosen["heads"], source=chosen["source"])
     total, policy = manifest["counts"]["sentences"], manifest["too_long"]
     with progress("decoding", total=total) as advance:

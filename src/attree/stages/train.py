@@ -52,7 +52,7 @@ class TrainingRequest:
         half_precision: whether weights are stored in 16 bits in place of 32.
         source: where the sentences are from, for the model card.
         language: name or code of the trees' language; by default found by table name or words.
-        given: names of the recipe's settings that were asked for.
+        given: names of the recipe's settings that were asked for; those of ``fitting`` tell it.
     """
 
     recipe: FewShotRecipe

@@ -10,11 +10,14 @@ from cyclopts import Parameter
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import between
+from attree.training import FEW_STEPS, STEPS
 
 TREES, PARSER = "Which trees", "Which parser"
 MORE = "Training"
 
 Layers = tuple[int, ...]
+_STEPS = f"Batches. Default: {STEPS}; {FEW_STEPS} if few trees start from a parser."
+Steps = Annotated[int, Parameter(help=_STEPS, validator=between(1))]
 _Rate = Annotated[float, Parameter(validator=between(0, 0.9))]
 
 
@@ -102,7 +105,7 @@ class Fitting:
     size: Annotated[int, Parameter(group=PARSER)] = 0
     specials: Annotated[bool, Parameter(group=PARSER)] = False
     start: str | None = None
-    steps: options.Steps | None = None
+    steps: Steps | None = None
     batch: options.Batch = 10
     decay: bool = False
 

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.terminal import say
 from attree.ready import DEFAULT, folder_of_start
+from attree.training import FEW_STEPS
 from attree.training.parser import TrainedParser, load_parser
 from attree.training.parts import NameReader
 from attree.training.recipes import MANY_TREES, RECIPES, STARTS, TrainingPlan, with_least_threshold
 from attree.trees.sampling import fingerprints
 
 #: Adam's learning rate for training that starts from a parser, low since good weights are soon
-#: unlearned; and that with the number of batches of few trees, which need no more.
-_RATE, _FEW_RATE, _FEW_STEPS = 1e-4, 3e-4, 50
+#: unlearned; and that of few trees, for fewer steps.
+_RATE, _FEW_RATE = 1e-4, 3e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Start:
             recipe = replace(recipe, **{name: getattr(joint, name) for name in names})
         rate = recipe.learning_rate if "learning_rate" in given else _FEW_RATE if few else _RATE
         recipe = replace(with_least_threshold(recipe), learning_rate=rate)
-        steps = _FEW_STEPS if few and "steps" not in given else plan.steps
+        steps = FEW_STEPS if few and "steps" not in given else plan.steps
         plan = replace(plan, recipe=recipe, steps=steps)
         if named:
             return plan
