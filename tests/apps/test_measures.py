@@ -160,6 +160,16 @@ def test_a_folder_that_is_none_of_bulk_parsing(tmp_path: Path) -> None:
     assert "no treebank is in this folder" in run(tmp_path, "--output", tmp_path / "m", ok=False)
 
 
+def test_measures_with_a_damaged_table_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "t.mrg").write_text("(S (A a) (B b))\n")
+    run(tmp_path / "t.mrg", "--output", tmp_path / "m")
+    table = tmp_path / "m/words.parquet"
+    whole = table.read_bytes()
+    table.write_bytes(whole.replace(b"top_down", b"top\xfddown"))
+    run(tmp_path / "t.mrg", "--output", tmp_path / "m", "--overwrite")
+    assert table.read_bytes() == whole
+
+
 def test_a_bad_tree_costs_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.mrg").write_text("(S (A a) (B b))\n(S (A a (B\n\n(S (A c) (B d))\n")
     said = run(tmp_path / "t.mrg", "--output", tmp_path / "m")

@@ -96,6 +96,8 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     pq.write_table(whole.set_column(4, whole.schema.field(ALL), short), shard)
     with refused("damaged-shard", "too few values", file="k-00000.parquet"):
         list(read(tmp_path / "dev.json", ALL))
+    shard.write_bytes(shard.read_bytes().replace(b"n_words", b"n_w\xfdrds"))
+    assert shard_metadata(shard) is None
     shard.write_bytes(shard.read_bytes()[:-10])
     with refused("damaged-shard", file="k-00000.parquet") as caught:
         list(read(tmp_path / "dev.json", ALL))

@@ -296,7 +296,7 @@ def _is_ours(path: Path) -> bool:
         return False
     try:
         return bool(pq.read_schema(path).equals(TABLES[path.stem][0]))
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         return False
 
 

@@ -178,7 +178,7 @@ def shard_metadata(path: Path) -> dict[str, Any] | None:
     """Return the metadata of the shard at ``path``; None if it is missing or incomplete."""
     try:
         return unpack(pq.read_schema(path))
-    except (FileNotFoundError, pa.ArrowInvalid):
+    except (FileNotFoundError, ValueError):
         return None
 
 
