@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from attree.apps.measures import check_output
+from attree.association.columns import ALL as ALL_HEADS
 from attree.association.columns import read_selection
-from attree.association.shards import read_manifest
+from attree.association.shards import read, read_manifest
 from attree.base.errors import AttreeError
 from attree.base.languages import rules_for
 from attree.base.reading import read_described, read_json
@@ -28,6 +30,7 @@ from attree.base.schemas import (
     read_table,
 )
 from attree.base.tables import saved_tables
+from attree.bulk.folder import status
 from attree.bulk.manifest import Manifest
 from attree.bulk.output import read_shards, read_trees
 from attree.encoder.source import ResolvedEncoder
@@ -299,6 +302,10 @@ READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "trees": (lambda file: list(read_trees(file.parents[1])), "bulk/trees/shard-00000.parquet"),
     "shards": (lambda file: list(read_shards(file.parents[1])), "bulk/trees/shard-00000.parquet"),
     "saved": (saved_tables, "table.parquet"),
+    "associations": (lambda file: list(read(file.parents[1] / "all.json", ALL_HEADS)),
+                     "all.shards/*-00000.parquet"),
+    "measures": (lambda file: check_output(file.parent, overwrite=True), "measures/words.parquet"),
+    "summary of a corpus": (lambda file: status(file.parent), "bulk/summary.json"),
 }  # fmt: skip
 
 
@@ -313,17 +320,14 @@ READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_a_reader_takes_a_mutation_or_tells_what_is_wrong(
     name: str, seeds: range, server: Server, tmp_path: Path
 ) -> None:
-    read, place = READERS[name]
-    shutil.copytree((server.base / place).parent, tmp_path / "x") if "/" in place else None
-    file = tmp_path / "x" / Path(place).name
-    if "bulk/trees" in place:
-        file = tmp_path / "bulk/trees" / Path(place).name
-    file.parent.mkdir(parents=True, exist_ok=True)
+    reader, place = READERS[name]
+    (file,) = shutil.copytree(server.base, tmp_path / "base").glob(place)
+    good = file.read_bytes()
     for seed in seeds:
-        shutil.copyfile(server.base / place, file)
+        file.write_bytes(good)
         _mutate(file, random.Random(f"{place} {seed}"))
         try:
-            read(file)
+            reader(file)
         except (AttreeError, OSError):
             continue
         except Exception as error:

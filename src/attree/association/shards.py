@@ -232,9 +232,11 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as shard:
             for group in range(shard.num_row_groups):
-                rows = shard.read_row_group(group, ["sentence", "n_words", "status", column])
+                rows = shard.read_row_group(group, [*_FIXED, column])
                 lists = rows[column].combine_chunks()
+                assert rows.schema.types[:-1] == [*_FIXED.values()], "columns of other types"
                 assert isinstance(lists, pa.ListArray), "no lists"
+                assert pa.types.is_floating(lists.type.value_type), "no numbers"
                 assert not any(part.null_count for part in rows.columns), "empty cells"
                 batch = AssociationBatch(
                     sentence=rows["sentence"].to_numpy(),
