@@ -62,7 +62,7 @@ class LabelTable:
 
     Attributes:
         name: its name.
-        exact, patterns: label → universal label, and pattern of labels → universal label.
+        exact: label → universal label.
         strange: how often each label was looked up that the table lacks.
     """
 
@@ -70,27 +70,20 @@ class LabelTable:
         rows = tables()[name].items()
         self.name = name
         self.exact = {label: to for label, to in rows if not set("*[?") & set(label)}
-        self.patterns = {label: to for label, to in rows if label not in self.exact}
+        self._patterns = {label: to for label, to in rows if label not in self.exact}
         self.strange = collections.Counter[str]()
         self._cache: dict[str, str | None] = {}
 
-    def __contains__(self, label: str) -> bool:
-        """Tell whether the table has a label, apart from its functions."""
-        return self._look_up(label) is not None
-
     def __getitem__(self, label: str) -> str:
         """Return the universal label; count the label if it has none."""
-        universal = self._look_up(label)
+        if label not in self._cache:
+            name = bare(label)
+            fits = (to for glob, to in self._patterns.items() if fnmatch.fnmatchcase(name, glob))
+            self._cache[label] = self.exact.get(name) or next(fits, None)
+        universal = self._cache[label]
         if universal is None:
             self.strange[label] += 1
         return universal or OTHER
-
-    def _look_up(self, label: str) -> str | None:
-        if label not in self._cache:
-            name = bare(label)
-            fits = (to for glob, to in self.patterns.items() if fnmatch.fnmatchcase(name, glob))
-            self._cache[label] = self.exact.get(name) or next(fits, None)
-        return self._cache[label]
 
 
 def bare(label: str) -> str:
@@ -177,11 +170,23 @@ def _relabel(items: Iterator[Any], name: str) -> Iterator[Any]:
     trees = [item for item in sample if not isinstance(item, Rejected)]
     counts = collections.Counter(label for tree in trees for label in _labels(tree))
     chosen = LabelTable(name) if name else detect(counts, trees[0].file if trees else "")
+    yield from _mapped(itertools.chain(sample, items), chosen)
+
+
+def _mapped(items: Iterable[Any], chosen: LabelTable) -> Iterator[Any]:
+    """Yield trees with labels of a table; say at the end which it lacks, and how often."""
+    from attree.base.terminal import say
+
     try:
-        for item in itertools.chain(sample, items):
+        for item in items:
             yield item if isinstance(item, Rejected) else _map(item, chosen)
     finally:
-        warn_of_lacking(chosen)
+        if strange := chosen.strange:
+            common = strange.most_common(_SHOWN)
+            lacking = ", ".join(f"{label or '(none)'} ({count:,})" for label, count in common)
+            more = f" and {len(strange) - _SHOWN:,} more" if len(strange) > _SHOWN else ""
+            name = chosen.name
+            say(f"the table {name} of universal labels lacks, and has X for: {lacking}{more}")
 
 
 def _labels(tree: Sentence | Graph) -> list[str]:
@@ -204,21 +209,7 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
         if not labelling.table:
             raise
         chosen = LabelTable(labelling.table)
-    mapped = [_map(tree, chosen) for tree in trees]
-    warn_of_lacking(chosen)
-    return mapped
-
-
-def warn_of_lacking(chosen: LabelTable) -> None:
-    """Report on stderr which labels a table lacks, and how often each occurred."""
-    from attree.base.terminal import say
-
-    if not chosen.strange:
-        return
-    common = chosen.strange.most_common(_SHOWN)
-    lacking = ", ".join(f"{label or '(none)'} ({count:,})" for label, count in common)
-    more = f" and {len(chosen.strange) - _SHOWN:,} more" if len(chosen.strange) > _SHOWN else ""
-    say(f"the table {chosen.name} of universal labels lacks, and has X for: {lacking}{more}")
+    return list(_mapped(trees, chosen))
 
 
 def _map(tree: _Tree, chosen: LabelTable) -> _Tree:
