@@ -147,16 +147,6 @@ class Constraints:
         self.check(n_words)
         return crossing(list(self.chains()), n_words + 1)
 
-    def allowed(self, n_words: int) -> NDArray[np.bool_]:
-        """Return the spans neither forbidden nor crossing a required one: (n + 1, n + 1) bool.
-
-        Raises:
-            AttreeError: as :meth:`check`.
-        """
-        allowed = ~self.crossed(n_words)
-        allowed[_columns(self.forbidden)] = False
-        return allowed
-
     def penalties(self, n_words: int) -> NDArray[np.float64]:
         """Return penalties to add to span scores, so that the best tree obeys: (n + 1, n + 1).
 
@@ -166,7 +156,9 @@ class Constraints:
         import numpy as np
 
         penalties = np.where(self.crossed(n_words), CROSSED, 0.0)
-        penalties[_columns(span for span in self.forbidden if span[1] - span[0] > 1)] += AVOIDED
+        for start, end in set(self.forbidden):
+            if end - start > 1:
+                penalties[start, end] += AVOIDED
         return penalties
 
 
@@ -255,14 +247,6 @@ def _find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
             return open_spans[-1], (start, end)
         open_spans.append((start, end))
     return None
-
-
-def _columns(spans: Iterable[Span]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the starts and the ends of spans."""
-    import numpy as np
-
-    pairs = np.array(list(spans), np.int64).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
 
 
 def _name(span: Span) -> str:

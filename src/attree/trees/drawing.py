@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from attree.base.terminal import safe, width
 from attree.base.text import right_to_left
@@ -17,7 +18,7 @@ _STAY = "\u200e"
 _MIRRORED = str.maketrans("├└┌┐", "┤┘┐┌")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DrawnNode:
     """A node over other nodes and words.
 
@@ -80,14 +81,11 @@ def draw(root: DrawnNode, words: Sequence[str], room: int) -> str:
 
 def mirrored(root: DrawnNode, n_words: int) -> DrawnNode:
     """Return the tree of the words in reverse order."""
-    made: dict[int, DrawnNode] = {}
+    made: dict[DrawnNode | int, Any] = {word: n_words - 1 - word for word in range(n_words)}
     for node in root.post_order():
-        turned = [
-            made[id(child)] if isinstance(child, DrawnNode) else n_words - 1 - child
-            for child in node.children
-        ]
-        made[id(node)] = DrawnNode(node.label, turned[::-1])
-    return made[id(root)]
+        made[node] = DrawnNode(node.label, [made[child] for child in reversed(node.children)])
+    turned: DrawnNode = made[root]
+    return turned
 
 
 def _upright(root: DrawnNode, words: Sequence[str], room: int, leftwards: bool) -> str | None:
@@ -97,59 +95,49 @@ def _upright(root: DrawnNode, words: Sequence[str], room: int, leftwards: bool) 
     columns = [max(width(word), widest) for word in words]
     if sum(columns) + len(columns) > room + 1:
         return None
-    canvas = _Canvas(nodes, columns, rows_each=2 if widest else 1)
-    for node in nodes:
-        canvas.add(node)
+    rows = _rows_above(nodes, columns, rows_each=2 if widest else 1)
     centred = []
     for word, column in zip(words, columns, strict=True):
         before = (column - width(word)) // 2
         centred.append(" " * before + word + " " * (column - width(word) - before))
-    rows = ["".join(row) for row in canvas.cells]
     if leftwards:
         centred = [f"{_STAY}{word}{_STAY}" for word in centred]
     return "\n".join(line.rstrip() for line in [*rows, " ".join(centred)])
 
 
-class _Canvas:
-    """Rows of characters above the words: for each level its labels, if any, then its lines."""
-
-    def __init__(self, nodes: Sequence[DrawnNode], columns: Sequence[int], rows_each: int) -> None:
-        self.rows_each = rows_each
-        self._words, column = [], 0
-        for size in columns:
-            self._words.append(column + (size - 1) // 2)
-            column += size + 1
-        self._positions: dict[int, tuple[int, int]] = {}
-        for node in nodes:
-            below = [self._position(child) for child in node.children]
-            middle = (below[0][0] + below[-1][0]) // 2
-            self._positions[id(node)] = middle, 1 + max(level for _, level in below)
-        self._top = self._positions[id(nodes[-1])][1]
-        self.cells = [[" "] * column for _ in range(rows_each * self._top)]
-
-    def _position(self, child: DrawnNode | int) -> tuple[int, int]:
-        """Return the column of a node or word, and its level above the words."""
-        return (self._words[child], 0) if isinstance(child, int) else self._positions[id(child)]
-
-    def add(self, node: DrawnNode) -> None:
-        """Draw a node's label, the line over its children, and the lines down to them."""
-        middle, level = self._position(node)
-        below = [self._position(child) for child in node.children]
-        last = self.rows_each * (self._top - level + 1) - 1
-        if self.rows_each > 1:
+def _rows_above(nodes: list[DrawnNode], columns: Sequence[int], rows_each: int) -> list[str]:
+    """Return the rows above the words: for each level its labels, if any, then its lines."""
+    # the column of each word and node, and its level above the words
+    positions: dict[DrawnNode | int, tuple[int, int]] = {}
+    column = 0
+    for word, size in enumerate(columns):
+        positions[word] = column + (size - 1) // 2, 0
+        column += size + 1
+    for node in nodes:
+        below = [positions[child] for child in node.children]
+        middle = (below[0][0] + below[-1][0]) // 2
+        positions[node] = middle, 1 + max(level for _, level in below)
+    top = positions[nodes[-1]][1]
+    cells = [[" "] * column for _ in range(rows_each * top)]
+    for node in nodes:  # its label, the line over its children, and the lines down to them
+        middle, level = positions[node]
+        below = [positions[child] for child in node.children]
+        last = rows_each * (top - level + 1) - 1
+        if rows_each > 1:
             label = safe(node.label)
             first = max(0, middle - (width(label) - 1) // 2)
-            self.cells[last - 1][first : first + len(label)] = label
-        row = self.cells[last]
+            cells[last - 1][first : first + len(label)] = label
+        row = cells[last]
         row[below[0][0] : below[-1][0] + 1] = "─" * (below[-1][0] + 1 - below[0][0])
         for column, _ in below:
             row[column] = "┬"
         row[below[0][0]], row[below[-1][0]] = "┌", "┐"
-        above = level < self._top or self.rows_each > 1
+        above = level < top or rows_each > 1
         row[middle] = ("┴" if above else row[middle]) if len(below) > 1 else "│"
         for column, child_level in below:
-            for between in range(last + 1, self.rows_each * (self._top - child_level)):
-                self.cells[between][column] = "│"
+            for between in range(last + 1, rows_each * (top - child_level)):
+                cells[between][column] = "│"
+    return ["".join(row) for row in cells]
 
 
 def _sideways(root: DrawnNode, words: Sequence[str], leftwards: bool) -> str:

@@ -154,26 +154,18 @@ def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
     named: dict[str, Any] = {}
     for column, names in ((schemas.LABELS.name, "label_names"), (schemas.TAGS.name, "tag_names")):
         if column in table.schema.names:
-            encoded = pc.dictionary_encode(_flat(table, column))
+            encoded = pc.dictionary_encode(pc.list_flatten(table[column]).combine_chunks())
             codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
             named |= {column: codes, names: tuple(encoded.dictionary.to_pylist())}
     if schemas.HEADS.name in table.schema.names:
         known = pc.list_value_length(table[schemas.HEADS.name]).to_numpy() > 0
         heads = np.full(n_words.sum(), -2, np.int32)
-        heads[np.repeat(known, n_words)] = _flat(table, schemas.HEADS.name).to_numpy(
-            zero_copy_only=False
-        )
+        heads[np.repeat(known, n_words)] = pc.list_flatten(table[schemas.HEADS.name])
         named["heads"] = heads if known.any() else None
     lengths = pc.list_value_length(table["starts"]).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     other = "ends" if "ends" in table.schema.names else "lengths"
     starts, ends = (
-        _flat(table, side).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-        for side in ("starts", other)
+        np.asarray(pc.list_flatten(table[side]), np.int32) for side in ("starts", other)
     )
     return Trees(n_words, offsets, starts, ends if other == "ends" else starts + ends, **named)
-
-
-def _flat(table: pa.Table, column: str) -> pa.Array:
-    values = pc.list_flatten(table[column])
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

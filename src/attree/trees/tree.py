@@ -113,11 +113,10 @@ class Tree:
             tags = self.tags or (NO_LABEL,) * len(self.words)
             leaves = [kind(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
         root = nested(len(self.words), self.spans, self.labels)
-        made: dict[int, Any] = {}
+        made: dict[Any, Any] = dict(enumerate(leaves))
         for node in root.post_order():  # no recursion: trees may be deep
-            children = [made[id(c)] if not isinstance(c, int) else leaves[c] for c in node.children]
-            made[id(node)] = kind(node.label or NO_LABEL, children)
-        return made[id(root)]
+            made[node] = kind(node.label or NO_LABEL, [made[child] for child in node.children])
+        return made[root]
 
     def __str__(self) -> str:
         """Draw the tree with lines, upright if that fits the terminal, else sideways.

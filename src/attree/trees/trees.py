@@ -254,10 +254,6 @@ class Trees:
         """Return every tree on one line, see :meth:`attree.trees.tree.Tree.brackets`."""
         return [tree.brackets() for tree in self.each(words)]
 
-    def to_nltk(self, words: Iterable[Sequence[str]]) -> list[Any]:
-        """Return every tree as an ``nltk.Tree``."""
-        return [tree.to_nltk() for tree in self.each(words)]
-
 
 def _encode(names: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Return a number for each name, and what the numbers mean."""
