@@ -190,13 +190,10 @@ def read_lines(
         with open_input(file, column=column) as reader:
             first = 1
             while (block := reader.take(_LINES_AT_A_TIME))[1]:
-                begins = first == 1
-                yield (
-                    file,
-                    first,
-                    parse_lines(block[0], kind=file.kind, column=column, first=begins),
-                )
-                first += block[1]
+                payload, count = block
+                lines = parse_lines(payload, kind=file.kind, column=column, first=first == 1)
+                yield file, first, lines
+                first += count
 
 
 def read_sentences(

@@ -148,9 +148,8 @@ _FIRST = 100
 def rules_name(code: str) -> str:
     """Name a language's code for messages, and the rules it uses if it has none of its own."""
     rules = rules_for(code or ANY)
-    if rules == code or not code:
-        return "any language" if rules == ANY else code
-    return f"{'any language' if rules == ANY else rules} ({code} has none of its own)"
+    name = "any language" if rules == ANY else rules
+    return name if rules == (code or ANY) else f"{name} ({code} has none of its own)"
 
 
 def tokeniser(name: str, *, split: bool) -> Tokeniser:
@@ -161,8 +160,7 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
         split: cut every line into sentences.
 
     Raises:
-        AttreeError: there is no such language, spaCy or ICU is not installed, or ``whitespace`` is
-            to split sentences.
+        AttreeError: there is no such language, or ``whitespace`` is to split sentences.
     """
     if name != WHITESPACE:
         return functools.partial(_rules(rules_for(code_of(name))), split=split)
@@ -241,26 +239,15 @@ def _words(text: Line) -> list[str]:
     return text.split() if isinstance(text, str) else [word for word in text if word.strip()]
 
 
-@functools.cache
-def _rules(code: str) -> _Rules:
-    """Return the rules of a language; load them once."""
-    return _Rules(code)
-
-
 class _Rules:
     """The rules of one language, by a code of :func:`attree.base.languages.rules_for`."""
 
     def __init__(self, code: str) -> None:
-        try:
-            import regex
-            from icu4py.breakers import SentenceBreaker, WordBreaker
+        import regex
+        from icu4py.breakers import SentenceBreaker, WordBreaker
 
-            with without_collecting():
-                import spacy
-        except ImportError:
-            problem = "splitting text into words needs spaCy and icu4py"
-            fix = "pip install spacy icu4py, or give lines of words: --tokenizer whitespace"
-            raise AttreeError("not-installed", problem, fix=fix) from None
+        with without_collecting():
+            import spacy
         self._locale = "root" if code == ANY else code
         self._clusters, self._continues = regex.compile(r"\X"), regex.compile(_CONTINUES)
         self._in_sentences, self._in_words = SentenceBreaker, WordBreaker
@@ -324,3 +311,7 @@ class _Rules:
             return False
         first = next((character for character in after if character.isalpha()), "")
         return first == first.title()  # not a small letter
+
+
+#: Returns the rules of a language, loaded once.
+_rules = functools.cache(_Rules)
