@@ -94,16 +94,6 @@ class Inspector:
         """The format that the first file looks like, if it was read in another; else empty."""
         return sniff(self.files[0], self.settings)
 
-    @property
-    def lost(self) -> list[Rejected]:
-        """The sentences that failed or that cleaning emptied."""
-        return [item for item in self.rejected if item.status != "skipped"]
-
-    @property
-    def unread(self) -> list[Rejected]:
-        """The lost sentences, and those that another setting would have kept."""
-        return [item for item in self.rejected if item.status != "skipped" or item.setting]
-
 
 def _most_common(names: Iterable[str]) -> str:
     """Return the most frequent name; empty if there is none."""
@@ -118,15 +108,15 @@ def refuse(seen: Inspector) -> None:
             were emptied, or more than `MOST_WORDS` of the words were removed.
     """
     counts, settings, file = seen.counts, seen.settings, seen.files[0]
-    rejected = (seen.lost or seen.rejected)[:1]
-    first = "".join(f" (line {item.line}: {_problem(item)})" for item in rejected)
-    setting = _most_common(item.setting for item in seen.lost or seen.unread)
+    lost = [item for item in seen.rejected if item.status != "skipped"] or seen.rejected
+    first = "".join(f" (line {item.line}: {_problem(item)})" for item in lost[:1])
+    setting = _most_common(item.setting for item in lost)
     if seen.other_format:
         setting = f"format: {seen.other_format}"
     if counts.read == 0:
         problem = f"no sentence could be read ({totals(counts)}){first}"
         fix = f"set {setting}" if setting else "check format, encoding and punctuation"
-        where, line = next(((item.file, item.line) for item in rejected), (str(file), None))
+        where, line = next(((item.file, item.line) for item in lost), (str(file), None))
         raise AttreeError("no-sentences", problem, file=where, line=line, fix=fix)
     if counts.lost > max(MOST_SENTENCES, settings.accept_loss):
         failed = counts.failed + counts.emptied
@@ -154,8 +144,9 @@ def warnings(seen: Inspector) -> Iterator[str]:
     if seen.other_format:
         yield f"the file looks like another format (format: {seen.other_format})"
     if counts.note:
-        setting = _most_common(item.setting for item in seen.unread)
-        reason = _most_common(map(_problem, seen.unread))
+        unread = [item for item in seen.rejected if item.status != "skipped" or item.setting]
+        setting = _most_common(item.setting for item in unread)
+        reason = _most_common(map(_problem, unread))
         yield f"{counts.note}; mostly: {reason}" + (f" ({setting})" if setting else "")
     if counts.removed > MOST_WORDS:
         yield (
@@ -205,17 +196,8 @@ def _check_words(seen: Inspector) -> Iterator[str]:
 
 def report(seen: Inspector, title: str, warned: Iterable[str] = ()) -> str:
     """Return the report, at most 80 columns wide unless a word is longer; problems come first."""
-    entries = [
-        *_settings(seen),
-        ("files", f"{len(seen.files):,}"),
-        ("sentences", totals(seen.counts)),
-        *(("", f"{count:,} skipped: {why}") for why, count in seen.skipped.items()),
-        *(("warning", line) for line in warned),
-        *_failures(seen.rejected),
-        *_contents(seen),
-    ]
     lines = [title]
-    for name, text in entries:
+    for name, text in _entries(seen, warned):
         lines += textwrap.wrap(
             text,
             _WIDTH,
@@ -227,8 +209,9 @@ def report(seen: Inspector, title: str, warned: Iterable[str] = ()) -> str:
     return "\n".join(lines).replace("\xa0", " ")
 
 
-def _settings(seen: Inspector) -> Iterator[tuple[str, str]]:
-    counts, settings = seen.counts, seen.settings
+def _entries(seen: Inspector, warned: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each entry; one without a name goes on with the last."""
+    counts, settings, longest = seen.counts, seen.settings, seen.longest
     how = f"format {settings.format}, {settings.encoding}, punctuation {counts.punctuation}"
     yield "settings", how
     if counts.crossing:
@@ -238,18 +221,15 @@ def _settings(seen: Inspector) -> Iterator[tuple[str, str]]:
     elif counts.punctuation == "keep" and penn_share(seen.tags) >= NEARLY_ALL:
         penn = "the tags are the Penn Treebank's, whose scores usually leave punctuation out"
         yield "", f"{penn} (punctuation: ptb)"
-
-
-def _failures(rejected: list[Rejected]) -> Iterator[tuple[str, str]]:
-    worst = sorted(rejected, key=lambda item: item.status == "skipped")
+    yield "files", f"{len(seen.files):,}"
+    yield "sentences", totals(counts)
+    yield from (("", f"{count:,} skipped: {why}") for why, count in seen.skipped.items())
+    yield from (("warning", line) for line in warned)
+    worst = sorted(seen.rejected, key=lambda item: item.status == "skipped")
     for item in worst[:_REJECTED]:
         yield item.status, str(item)
     if len(worst) > _REJECTED:
         yield "", f"… {len(worst) - _REJECTED:,} more (--rejected FILE writes them all)"
-
-
-def _contents(seen: Inspector) -> Iterator[tuple[str, str]]:
-    longest, counts = seen.longest, seen.counts
     if longest is None:
         return
     yield "words", f"{counts.words:,}, {counts.words / counts.read:.1f} a sentence"

@@ -26,7 +26,7 @@ from attree.treebank.language_file import (
     Filters,
     as_settings,
     check_settings,
-    read_language_file,
+    read_yaml,
 )
 from attree.treebank.sentence import SplitSettings
 
@@ -100,29 +100,26 @@ class Language:
         """Return the files of a split, in order (see `split` for errors)."""
         return self.split(split).files
 
-    def options(self, split: str) -> list[str]:
-        """Return the options of ``attree treebank`` for a split, without the format's defaults."""
-        settings = self.split(split).settings
+    def arguments(self, split: str) -> str:
+        """Return the arguments of ``attree treebank`` for a split, quoted for a shell.
+
+        The format's defaults are left out. Files are given as patterns, since thousands of names do
+        not fit on a command line.
+        """
+        files, settings = self.split(split), self.split(split).settings
         usual = resolve(SplitSettings(format=settings.format), [])
-        options = ["--language", self.name, "--split-name", split, "--format", str(settings.format)]
+        words = ["--language", self.name, "--split-name", split, "--format", str(settings.format)]
         for key in sorted(f.name for f in dataclasses.fields(settings) if f.name != "format"):
             value, option = getattr(settings, key), f"--{key.replace('_', '-')}"
             if value == getattr(usual, key):
                 continue
             if isinstance(value, tuple):  # an option for each label; "-" means no label
                 labels = value or ("-",)
-                options += [part for label in labels for part in (option.removesuffix("s"), label)]
+                words += [part for label in labels for part in (option.removesuffix("s"), label)]
             else:
-                options += [option] if value is True else [option, str(value)]
-        excluded = self.split(split).exclude
-        return options + [part for pattern in excluded for part in ("--exclude", pattern)]
-
-    def arguments(self, split: str) -> str:
-        """Return the arguments of ``attree treebank`` for a split, quoted for a shell.
-
-        Files are given as patterns, since thousands of names do not fit on a command line.
-        """
-        return shlex.join([*self.options(split), *self.split(split).patterns])
+                words += [option] if value is True else [option, str(value)]
+        words += [part for pattern in files.exclude for part in ("--exclude", pattern)]
+        return shlex.join([*words, *files.patterns])
 
 
 class Catalogue(dict[str, Language]):
@@ -247,7 +244,8 @@ def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
         problem = f"language {name}: this folder does not exist"
         raise AttreeError("missing-folder", problem, file=folder)
     described = folder / "language.yaml"
-    settings = read_language_file(described) if os.path.lexists(described) else {}
+    given = read_yaml(described, what="language's settings") if os.path.lexists(described) else {}
+    settings = check_settings(given, described)
     if "folder" in settings:
         problem = "folder can be set in the workflow's configuration only"
         raise AttreeError("folder-key", problem, file=described)

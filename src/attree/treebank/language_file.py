@@ -221,15 +221,6 @@ class LanguageKeys(Filters):
     splits: dict[str, Text | Texts | SplitKeys] = OPTIONAL
 
 
-def read_language_file(path: Path) -> dict[str, Any]:
-    """Read and check a ``language.yaml``, which may be empty.
-
-    Raises:
-        AttreeError: it is not YAML, or a key or value is wrong.
-    """
-    return check_settings(read_yaml(path, what="language's settings"), path)
-
-
 def read_yaml(path: Path, *, what: str, aliases: bool = False) -> Any:
     """Read a file of settings.
 

@@ -57,30 +57,25 @@ def top_level(text: str, begin: int, end: int) -> TopLevel:
             opened.append(match.start())
             if len(opened) > _DEEPEST:
                 break
-        elif token != ")":
-            if not opened:
-                _add_outside(content, text, match.start(), match.end())
-        elif not opened:
-            content.fault, content.fault_at = "a bracket closes nothing", match.start()
-            return content
-        else:
+        elif token == ")" and opened:
             start = opened.pop()
             if not opened:
                 content.trees.append((start, match.end()))
+        elif token == ")":
+            content.fault, content.fault_at = "a bracket closes nothing", match.start()
+            return content
+        elif not opened:
+            outside, word = content.outside, match.span()
+            if outside and "(" not in text[outside[-1][1] : word[0]]:
+                outside[-1] = (outside[-1][0], word[1])  # a run of words
+            else:
+                outside.append(word)
     if opened:
         many = "1 bracket is" if len(opened) == 1 else f"{len(opened)} brackets are"
         deep = f"more than {_DEEPEST:,} brackets are open"
         content.fault = deep if len(opened) > _DEEPEST else f"{many} not closed"
         content.fault_at = opened[0]
     return content
-
-
-def _add_outside(content: TopLevel, text: str, begin: int, end: int) -> None:
-    """Add a word outside all trees; extend the run of words before it if there is one."""
-    if content.outside and "(" not in text[content.outside[-1][1] : begin]:
-        content.outside[-1] = (content.outside[-1][0], end)
-    else:
-        content.outside.append((begin, end))
 
 
 def pieces(text: str) -> list[Stretch]:

@@ -1,6 +1,7 @@
 """Convert sentences to an Arrow table, and back."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from itertools import islice
 
 import pyarrow as pa
@@ -41,17 +42,14 @@ def split_table(items: Iterable[Sentence | Rejected]) -> tuple[pa.Table, list[Re
 
 def table_of_rejected(rejected: Iterable[Rejected]) -> pa.Table:
     """Return a table of `schemas.REJECTED`."""
-    rows = [
-        {"file": name_of(r.file), "line": r.line, "reason": r.reason, "status": r.status}
-        for r in rejected
-    ]
+    rows = [asdict(item) | {"file": name_of(item.file)} for item in rejected]
     return pa.Table.from_pylist(rows, REJECTED)
 
 
 def _chunk(sentences: list[Sentence], first: int) -> pa.Table:
     spans = [list(zip(*sentence.spans, strict=True)) or [(), (), ()] for sentence in sentences]
     columns = {
-        "sentence": range(first, first + len(sentences)),
+        "sentence": list(range(first, first + len(sentences))),
         "file": [name_of(s.file) for s in sentences],
         "line": [s.line for s in sentences],
         "words": [s.words for s in sentences],
@@ -62,9 +60,7 @@ def _chunk(sentences: list[Sentence], first: int) -> pa.Table:
         "half": [s.partial for s in sentences],
         "heads": [s.heads for s in sentences],
     }
-    return pa.table(
-        {name: list(column) for name, column in columns.items()}, schema=PARTLY_BRACKETED
-    )
+    return pa.table(columns, schema=PARTLY_BRACKETED)
 
 
 def from_table(table: pa.Table) -> Iterator[Sentence]:
