@@ -90,11 +90,12 @@ def test_hostile_words(word: str) -> None:
     assert shape(back(graph, export)) == shape(graph)
     if word != "a b":
         assert shape(back(graph, discbracket, escapes="keep")) == shape(graph)
-    text = "".join(conllu.write_stanza(iter([graph])))
+    sentence = continuous(graph, SplitSettings(functions="keep"))
+    text = "".join(conllu.write_stanza(iter([sentence])))
     for escapes in ("undo", "keep"):
         (found,) = conllu.read_stanza(text, "f", SplitSettings(escapes=escapes))
         assert found.words == (word, "x")
-    (line,) = brackets.write(iter([graph]))
+    (line,) = brackets.write(iter([sentence]))
     assert [leaf.replace("_", " ") for leaf in nltk.Tree.fromstring(line).leaves()][1] == "x"
 
 
@@ -103,7 +104,7 @@ def test_a_sentence_is_a_graph_and_nltk_reads_its_brackets(sentence: Sentence) -
     graph = graph_of(sentence)
     assert graph.checked() is graph
     assert spans(graph) == (sentence.spans, False)
-    (line,) = brackets.write(iter([graph]))
+    (line,) = brackets.write(iter([sentence]))
     assert nltk.Tree.fromstring(line).leaves() == list(sentence.words)
 
 

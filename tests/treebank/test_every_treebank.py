@@ -22,7 +22,7 @@ from attree.treebank import convert as convert_module
 from attree.treebank.cleaning import untraced
 from attree.treebank.convert import convert, writable
 from attree.treebank.crossing import Graph, continuous
-from attree.treebank.formats import in_folder, read_files, read_trees, resolve
+from attree.treebank.formats import FORMATS, in_folder, read_files, read_trees, resolve
 from attree.treebank.half import no_label
 from attree.treebank.sentence import (
     Rejected,
@@ -159,7 +159,7 @@ def check_there_and_back(
     written = (one for one in trees if isinstance(one, Sentence) and (to != "half" or held(one)))
     for tree, again in itertools.zip_longest(written, after):
         assert isinstance(again, Sentence), again
-        words = [convert_module._read_back(word, to) for word in tree.words]
+        words = [FORMATS[to].held(word) for word in tree.words]
         assert kept(again, to, again.words) == kept(tree, to, words), (tree.file, tree.line)
 
 

@@ -10,7 +10,6 @@ leaf is a word, and white space separates words. A node without a leaf is a word
 made of punctuation marks, as in ``(,)``; else it is empty and pruned.
 """
 
-import dataclasses
 import functools
 import re
 import unicodedata
@@ -20,7 +19,6 @@ from typing import cast
 
 from attree.base.errors import AttreeError
 from attree.base.text import unescape
-from attree.treebank.crossing import Graph, spans
 from attree.treebank.layout import closes_early, one_tree_each, pieces, top_level
 from attree.treebank.sentence import (
     DROP_LABELS,
@@ -33,7 +31,6 @@ from attree.treebank.sentence import (
     SplitSettings,
     Status,
     cut_label,
-    join_label,
     undecoded,
     unescape_label,
 )
@@ -62,7 +59,7 @@ _FAULTY = re.compile(rf"{UNDECODED.pattern}|{_OTHER_SPACE.pattern}")
 #: brackets balance only so. In other files ``\\)`` is a backslash and a bracket.
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
 _WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
-_UNSAFE = re.compile(r"[() \t\n\r\f\v]")
+_SAFE = str.maketrans(_WRITTEN | dict.fromkeys(" \t\n\r\f\v", "_"))
 _TRACE = "-NONE-"
 _LAYER = re.compile(r"\{\w+=[^{}]*\}")
 
@@ -103,15 +100,18 @@ def read_spmrl(text: str, file: str, settings: SplitSettings) -> Iterator[Senten
     return read(_FEATURES.sub(r"\1", text) if "##" in text else text, file, settings)
 
 
-def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) -> str:
+def bracketed(
+    words: Sequence[str], tags: Sequence[str], spans: Sequence[Span], *, root: str = ""
+) -> str:
     """Write a tree on one line: ``(S (NP (DT the) (NN dog)) (VP (VBZ barks)))``.
 
     Brackets in words are escaped (``-LRB-``) and white space becomes ``_``, so that any reader can
-    tokenise it. Several top nodes are put under a node without a label.
+    tokenise it.
 
     Args:
         words, tags: one tag for each word; an empty tag is written ``X``.
         spans: half-open word intervals with labels, in pre-order.
+        root: the label of a node that is put over several top nodes.
 
     Raises:
         AttreeError: the spans cross or are not in pre-order.
@@ -121,13 +121,13 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
     ends: list[int] = []  # of the open nodes
     left = list(spans)[::-1]
     if n > 1 and (not left or left[-1][:2] != (0, n)):
-        left.append((0, n, ""))
+        left.append((0, n, root))
     for position, (word, tag) in enumerate(zip(words, tags, strict=True)):
         while left and left[-1][0] == position < left[-1][1] <= (ends[-1] if ends else n):
             _, end, label = left.pop()
             ends.append(end)
-            parts.append(f" ({_escape(label)}")
-        parts.append(f" ({_escape(tag) or 'X'} {_escape(word)})")
+            parts.append(f" ({label.translate(_SAFE)}")
+        parts.append(f" ({tag.translate(_SAFE) or 'X'} {word.translate(_SAFE)})")
         while ends and ends[-1] == position + 1:
             ends.pop()
             parts.append(")")
@@ -137,13 +137,9 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
     return "".join(parts).strip()
 
 
-def _escape(text: str) -> str:
-    return _UNSAFE.sub(lambda match: _WRITTEN.get(match[0], "_"), text)
-
-
 def held(word: str) -> str:
     """Return a word as it is read back."""
-    return unescape(_escape(word))
+    return unescape(word.translate(_SAFE))
 
 
 @functools.cache
@@ -309,10 +305,8 @@ class _Scanner:
         if problem := undecoded(self.text, begin, end, self.encoding):
             return self._reject(begin, problem[0], setting=problem[1])
         if space := _OTHER_SPACE.search(self.text, begin, end):
-            code = f"U+{ord(space[1]):04X}"
-            return self._reject(
-                begin, f"white space in a label ({code}) — put an ASCII blank there"
-            )
+            reason = f"white space in a label (U+{ord(space[1]):04X})"
+            return self._reject(begin, f"{reason} — put an ASCII blank there")
         if self.text[begin] != "(":
             reason = f"text outside any tree: {self.text[begin : min(end, begin + 30)]!r}"
             return self._reject(begin, f"{reason} — check the brackets around it")
@@ -364,17 +358,13 @@ class _Scanner:
         return line
 
 
-def write(graphs: Iterator[Graph]) -> Iterator[str]:
-    """Yield a line for each continuous tree, with its functions on the labels."""
-    for graph in graphs:
-        whole = list(map(join_label, graph.labels, graph.functions[len(graph.words) :]))
-        phrases, _ = spans(dataclasses.replace(graph, labels=whole))
-        if graph.parents.count(-1) > 1:
-            phrases = ((0, len(graph.words), "VROOT"), *phrases)
-        yield bracketed(graph.words, graph.tags, phrases) + "\n"
+def write(sentences: Iterator[Sentence]) -> Iterator[str]:
+    """Yield a line for each tree."""
+    for sentence in sentences:
+        yield bracketed(sentence.words, sentence.tags, sentence.spans, root="VROOT") + "\n"
 
 
-_format = functools.partial(Format, family="brackets", write=write, continuous=True)
+_format = functools.partial(Format, family="brackets", write=write, continuous=True, held=held)
 PTB = _format(read, (".mrg",), punctuation="auto")
 _EXTENSIONS = (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees")
 SPMRL = _format(read_spmrl, _EXTENSIONS, dummy_roots=(*DUMMY_ROOTS, ""))

@@ -16,10 +16,11 @@ import itertools
 import re
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from attree.base.text import unescape
 from attree.treebank import brackets
-from attree.treebank.crossing import Graph, top_down
+from attree.treebank.crossing import top_down
 from attree.treebank.dialects import SPOKEN
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
 from attree.treebank.sentence import (
@@ -55,14 +56,9 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
             ``encoding`` are used.
     """
     for first, lines in _blocks(text):
-        sentence = attempt(partial(_sentence, lines, first, file, settings), file, first)
-        if sentence is not None:
-            yield sentence
-        if isinstance(sentence, Sentence) and settings.short:
-            words = _words(lines, first, settings.encoding)
-            short = None if words is None else shortened(words)
-            if short is not None:
-                yield _of_words(short, first, file, settings)
+        if not all(line.startswith("#") for line in lines):
+            found = attempt(partial(_sentences, lines, first, file, settings), file, first)
+            yield from [found] if isinstance(found, Rejected) else found
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -74,14 +70,15 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
             yield numbers[0], list(block)
 
 
-def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) -> Sentence | None:
-    """Read one sentence; return None for a block of comments only.
+def _sentences(lines: list[str], first: int, file: str, settings: SplitSettings) -> list[Sentence]:
+    """Read one sentence; with ``short``, also return it cut down, if it can be.
 
     Raises:
         BadSentenceError: it is no tree, or not projective.
     """
     words = _words(lines, first, settings.encoding)
-    return None if words is None else _of_words(words, first, file, settings)
+    short = shortened(words) if settings.short else None
+    return [_of_words(each, first, file, settings) for each in (words, short) if each is not None]
 
 
 def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> Sentence:
@@ -109,38 +106,31 @@ def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> S
     return Sentence(forms, tags, in_order, file, first, partial=partial, heads=heads)
 
 
-def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:
-    """Read the columns of one sentence; return None for a block of comments only."""
-    words = Words()
+def _words(lines: list[str], first: int, encoding: str | None) -> Words:
+    """Read the columns of one sentence."""
+    rows: list[tuple[Any, ...]] = []
     for number, line in enumerate(lines, start=first):
         if line.startswith("#"):
             continue
         check_decoded(line, encoding, number)
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
-            raise BadSentenceError(
-                f"expected {_COLUMNS} tab-separated columns, found {len(columns)}", number
-            )
+            problem = f"expected {_COLUMNS} tab-separated columns, found {len(columns)}"
+            raise BadSentenceError(problem, number)
         position, form, tag, head, relation = (columns[i] for i in (0, 1, 3, 6, 7))
         if _NOT_A_WORD.fullmatch(position):
             continue
-        if position != str(len(words.forms) + 1):
-            raise BadSentenceError(
-                f"expected word number {len(words.forms) + 1}, found {position[:20]!r}", number
-            )
+        if position != str(len(rows) + 1):
+            problem = f"expected word number {len(rows) + 1}, found {position[:20]!r}"
+            raise BadSentenceError(problem, number)
         if not form:
             raise BadSentenceError("a word without a form", number)
         if not _NUMBER.fullmatch(head):
             raise BadSentenceError(f"the head {head[:20]!r} is not a word's number", number)
-        words.forms.append(form)
-        words.tags.append(tag)
-        words.heads.append(int(head) - 1)
-        words.relations.append(relation)
-        words.features.append(columns[5])
-    if not words.forms and all(line.startswith("#") for line in lines):
-        return None
-    if not words.forms:
+        rows.append((form, tag, int(head) - 1, relation, columns[5]))
+    if not rows:
         raise BadSentenceError("a sentence without words")
+    words = Words(*map(list, zip(*rows, strict=True)))
     if any(head >= len(words.heads) for head in words.heads):
         raise BadSentenceError(f"a head is past the last word ({len(words.heads)})")
     if len(top_down(words.heads)) < len(words.heads):
@@ -260,15 +250,20 @@ def _parse_column(
     return _stanza_tree(tree, [], file, rows[0][0], settings)
 
 
-def write_stanza(graphs: Iterator[Graph]) -> Iterator[str]:
+def write_stanza(sentences: Iterator[Sentence]) -> Iterator[str]:
     """Yield a sentence in CoNLL-U for each tree; its heads and relations are ``_``."""
-    for graph in graphs:
-        (tree,) = brackets.write(iter([graph]))
+    for sentence in sentences:
+        (tree,) = brackets.write(iter([sentence]))
         yield f"# constituency = {tree}"
-        for number, (word, tag) in enumerate(zip(graph.words, graph.tags, strict=True), start=1):
-            form = re.sub(r"[\t\n]", " ", word)
-            yield "\t".join([str(number), form, "_", "_", tag or "_", *"_____"]) + "\n"
+        rows = zip(sentence.words, sentence.tags, strict=True)
+        for number, (word, tag) in enumerate(rows, start=1):
+            yield "\t".join([str(number), held(word), "_", "_", tag or "_", *"_____"]) + "\n"
         yield "\n"
+
+
+def held(word: str) -> str:
+    """Return a word as a row holds it."""
+    return re.sub(r"[\t\n]", " ", word)
 
 
 #: Constituency trees in CoNLL-U.
@@ -279,6 +274,7 @@ STANZA = Format(
     family="conllu",
     write=write_stanza,
     continuous=True,
+    held=held,
 )
 
 #: The columns of CoNLL-2012: OntoNotes' trees beside their other layers.

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any, TypeVar
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.registry import check_name
-from attree.treebank import brackets, discbracket, tigerxml
 from attree.treebank.cleaning import untraced
 from attree.treebank.crossing import Graph, graph_of
 from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
@@ -83,18 +81,16 @@ def convert(
     trees = (tree for files, settings in treebanks for tree in _read(files, settings, form, done))
     with whole_file(output) as part:
         if form.binary:
-            _write_table(_count(trees, to, done), [how for _, how in treebanks], part)
+            _write_table(_count(trees, form, done), [how for _, how in treebanks], part)
         else:
             assert form.write is not None
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
-                handle.writelines(form.write(_count(trees, to, done)))
+                handle.writelines(form.write(_count(trees, form, done)))
         if not done.written:
             empty = Rejected(str(treebanks[0][0][0]), 1, "there is no tree in it", "failed")
             first = next(iter(done.rejected), empty)
-            problem, fix = (
-                f"no sentence could be read ({first.reason})",
-                "check it, and its --format",
-            )
+            problem = f"no sentence could be read ({first.reason})"
+            fix = "check it, and its --format"
             raise AttreeError("no-sentences", problem, file=first.file, line=first.line, fix=fix)
     return done
 
@@ -108,9 +104,8 @@ def _read(
     if not form.partial and Labelling.parse(settings.labels).kind == "unknown":
         problem = "only partly bracketed trees can have unknown labels"
         raise AttreeError("unknown-labels", problem, fix="add --to half")
-    if form.partial or form.binary or form.continuous:
-        sentences = _filter(read_files(files, settings), settings, form, done)
-        return map(graph_of, sentences) if form.continuous else sentences
+    if form.continuous:
+        return _filter(read_files(files, settings), settings, form, done)
     trees = _filter(read_trees(files, settings), settings, form, done)
     graphs = (tree if isinstance(tree, Graph) else graph_of(tree) for tree in trees)
     return relabelled(graphs, settings.labels, FORMATS[settings.format or ""].labels)
@@ -143,36 +138,23 @@ def _filter(
         yield item
 
 
-def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
+def _count(trees: Iterable[_Tree], form: Format, done: Converted) -> Iterator[_Tree]:
     """Count the sentences, and the words that the format changes."""
     for tree in trees:
         done.written += 1
-        if isinstance(tree, Sentence) and FORMATS[to].partial:
+        if isinstance(tree, Sentence) and form.partial:
             done.crossed += len(tree.spans) - len(without_crossing(tree.spans))
-        done.words.update(word for word in tree.words if _read_back(word, to) != word)
+        done.words.update(word for word in tree.words if form.held(word) != word)
         yield tree
-
-
-def _read_back(word: str, to: str) -> str:
-    """Return a word as a reader of the format reads it back."""
-    if to == "tigerxml":
-        return tigerxml.held(word)
-    if to == "discbracket":
-        return discbracket.held(word)
-    if to == "stanza":
-        return re.sub(r"[\t\n]", " ", word)
-    return brackets.held(word) if FORMATS[to].continuous or FORMATS[to].partial else word
 
 
 def _write_table(
     sentences: Iterable[Sentence], settings: Sequence[SplitSettings], part: Path
 ) -> None:
-    import pyarrow.parquet as pq
-
-    from attree.base.schemas import pack
+    from attree.base.schemas import write_table
     from attree.treebank.table import to_table
 
     formats = ", ".join(how.format or "" for how in settings)
     metadata = {"format": formats, "derived": settings[0].derived, "language": "", "split": ""}
-    table = to_table(sentences).replace_schema_metadata(pack(metadata))
-    pq.write_table(table, part, compression="zstd")
+    table = to_table(sentences)
+    write_table(part, table, schema=table.schema, metadata=metadata)

@@ -8,8 +8,9 @@ parent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from attree.treebank.sentence import (
     DUMMY_ROOTS,
@@ -65,28 +66,51 @@ class Graph:
                 item = self.parents[item]
         return words_below
 
+    @classmethod
+    def of_rows(
+        cls,
+        words: Iterable[tuple[str, str, str, Any]],
+        nodes: Mapping[Any, tuple[str, str, Any]],
+        **origin: Any,
+    ) -> Graph:
+        """Return the graph of words and nodes that name their parents.
+
+        Args:
+            words: word, tag, function and parent of each.
+            nodes: name → label, function and parent; None is the virtual root.
+            origin: ``file``, ``line`` and ``name``.
+
+        Raises:
+            BadSentenceError: this is no tree.
+        """
+        words = list(words)
+        numbers = {name: number for number, name in enumerate(nodes, start=len(words))}
+        rows = [*(row[1:] for row in words), *nodes.values()]
+        return cls(
+            words=[row[0] for row in words],
+            tags=[row[1] for row in words],
+            labels=[row[0] for row in nodes.values()],
+            parents=[-1 if row[2] is None else numbers.get(row[2], -2) for row in rows],
+            functions=[row[1] for row in rows],
+            **origin,
+        ).checked()
+
     def checked(self) -> Graph:
         """Return it; if it is no tree, raise a `BadSentenceError` that says why."""
-        if problem := self._problem():
-            raise BadSentenceError(problem)
-        return self
-
-    def _problem(self) -> str | None:
-        """Say why this is no tree; None if it is one."""
         if not self.words:
-            return "a tree without words"
+            raise BadSentenceError("a tree without words")
         nodes = range(len(self.words), len(self.parents))
         for item, parent in enumerate(self.parents):
             if parent != -1 and parent not in nodes:
-                return f"{self._describe(item)} has a parent that does not exist"
+                raise BadSentenceError(f"{self._describe(item)} has a parent that does not exist")
         if childless := set(nodes).difference(self.parents):
-            return f"{self._describe(min(childless))} has no children"
+            raise BadSentenceError(f"{self._describe(min(childless))} has no children")
         if lost := set(range(len(self.parents))).difference(top_down(self.parents)):
             item = lost.pop()
             for _ in self.parents:  # up into the cycle
                 item = self.parents[item]
-            return f"{self._describe(item)} is above itself"
-        return None
+            raise BadSentenceError(f"{self._describe(item)} is above itself")
+        return self
 
     def _describe(self, item: int) -> str:
         n = len(self.words)
@@ -158,37 +182,28 @@ def _head(children: list[int], functions: list[str]) -> int:
 def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:
     """Make a graph continuous; return its spans in pre-order, and whether a block was raised."""
     n, below = len(graph.words), graph.children()
-    order = [-1]  # top-down
-    for node in order:
-        order.extend(child for child in below[node] if child >= n)
+    order = [item for item in top_down(graph.parents) if item >= n]
     items: dict[int, list[_Item]] = {word: [(word, word + 1, True)] for word in range(n)}
     extents: dict[int, tuple[int, int]] = {}
     raised = False
-    for node in reversed(order[1:]):
+    for node in reversed(order):
         head = _head(below[node], graph.functions)
         blocks = sorted(
             (start, end, has_head and child == head)
             for child in below[node]
             for start, end, has_head in items.pop(child)
         )
-        start, end = _head_block(blocks)
-        extents[node] = (start, end)
-        rest = [(a, b, False) for a, b, _ in blocks if b <= start or a >= end]
-        items[node] = [(start, end, True), *rest]
-        raised = raised or bool(rest)
+        items[node] = []
+        for start, end, has_head in blocks:
+            if items[node] and items[node][-1][1] == start:  # adjacent blocks are one
+                start, _, with_head = items[node].pop()
+                has_head = has_head or with_head
+            items[node].append((start, end, has_head))
+        extents[node] = next((start, end) for start, end, has_head in items[node] if has_head)
+        raised = raised or len(items[node]) > 1
     rank = {node: number for number, node in enumerate(order)}
     ordered = sorted(extents, key=lambda node: (extents[node][0], -extents[node][1], rank[node]))
     return tuple((*extents[node], graph.labels[node - n]) for node in ordered), raised
-
-
-def _head_block(items: list[_Item]) -> tuple[int, int]:
-    """Return start and end of the run of adjacent blocks that holds the head."""
-    first = last = next(number for number, item in enumerate(items) if item[2])
-    while first and items[first - 1][1] == items[first][0]:
-        first -= 1
-    while last + 1 < len(items) and items[last][1] == items[last + 1][0]:
-        last += 1
-    return items[first][0], items[last][1]
 
 
 def continuous(graph: Graph, settings: SplitSettings) -> Sentence:
@@ -209,8 +224,8 @@ def continuous(graph: Graph, settings: SplitSettings) -> Sentence:
 
 def graph_of(sentence: Sentence) -> Graph:
     """Return a sentence's tree as a graph, with the functions of its phrases' labels."""
-    n = len(sentence.words)
-    labels: list[str] = []
+    words, tags, labels = list(sentence.words), list(sentence.tags), list[str]()
+    n = len(words)
     parents, functions = [-1] * n, [""] * n
     opened: list[tuple[int, int]] = []  # end, node
     waiting = list(sentence.spans)[::-1]
@@ -225,10 +240,7 @@ def graph_of(sentence: Sentence) -> Graph:
             opened.append((end, n + len(labels)))
             labels.append(name)
         parents[word] = opened[-1][1] if opened else -1
-    tags = list(sentence.tags)
-    return Graph(
-        list(sentence.words), tags, labels, parents, functions, sentence.file, sentence.line
-    )
+    return Graph(words, tags, labels, parents, functions, sentence.file, sentence.line)
 
 
 def without(graph: Graph, dropped: set[int]) -> Graph:

@@ -26,8 +26,7 @@ from attree.treebank.sentence import (
 # Only ASCII white space separates tokens, as in other brackets.
 _TOKEN = re.compile(r"\([ \f\v]*([^ \f\v()]*)|(\))|([^ \f\v()]+)")
 _LEAF = re.compile(r"([0-9]{1,9})(?:=(.*))?", re.DOTALL)
-_BLANK = re.compile(r"[ \t\n\r\f\v]")
-_QUOTED = {"(": "#LRB#", ")": "#RRB#"}
+_SAFE = str.maketrans({"(": "#LRB#", ")": "#RRB#", **dict.fromkeys(" \t\n\r\f\v", "_")})
 
 
 class _BadTreeError(BadSentenceError):
@@ -59,29 +58,19 @@ def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
             raise _BadTreeError(f"{len(order)} leaves, but {len(words)} words after the tab")
     if not all(words):
         raise _BadTreeError("a leaf without a word")
-    preterminals = [leaf[2] for leaf in order]
+    names = (split_label(unescape_label(_unquoted(label))) for label in labels)
+    nodes = {node: (*name, above[node]) for node, name in enumerate(names)}
     # a node with one child, a word, is the word's tag
-    kept = [node for node in range(len(labels)) if node not in set(preterminals)]
-    numbers = {node: len(words) + row for row, node in enumerate(kept)} | {-1: -1}
-    nodes = preterminals + kept
-    rows = [split_label(unescape_label(_unquoted(labels[node]))) for node in nodes]
-    n = len(words)
-    graph = Graph(
-        words=[_word(word, undo=settings.escapes == "undo") for word in words if word],
-        tags=[name for name, _ in rows[:n]],
-        labels=[name for name, _ in rows[n:]],
-        parents=[numbers.get(above[node], -2) for node in nodes],
-        functions=[function for _, function in rows],
-        file=file,
-        line=number,
-    )
-    return without_dummy_root(graph.checked(), ("VROOT",))
+    tags = [nodes.pop(leaf[2]) for leaf in order]
+    forms = [_word(word, undo=settings.escapes == "undo") for word in words if word]
+    rows = [(form, *tag) for form, tag in zip(forms, tags, strict=True)]
+    return without_dummy_root(Graph.of_rows(rows, nodes, file=file, line=number), ("VROOT",))
 
 
-def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str | None, int]]]:
+def _nodes(tree: str) -> tuple[list[str], list[int | None], list[tuple[int, str | None, int]]]:
     """Return the nodes' labels and parents, and each leaf's number, word and preterminal."""
     labels: list[str] = []
-    above: list[int] = []
+    above: list[int | None] = []
     leaves: list[tuple[int, str | None, int]] = []
     opened: list[int] = []
     for token in _TOKEN.finditer(tree):
@@ -99,7 +88,7 @@ def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str | None,
                 raise _BadTreeError("a node beside a word under one node")
             if not opened and labels:
                 raise _BadTreeError("more than one tree on a line")
-            above.append(opened[-1] if opened else -1)
+            above.append(opened[-1] if opened else None)
             opened.append(len(labels))
             labels.append(token[1])
     if opened:
@@ -118,26 +107,18 @@ def _word(word: str, *, undo: bool) -> str:
 
 def held(word: str) -> str:
     """Return a word as it is read back."""
-    return _word(_safe(word), undo=True)
+    return _word(word.translate(_SAFE), undo=True)
 
 
 def _unquoted(text: str) -> str:
-    for character, quoted in _QUOTED.items():
-        text = text.replace(quoted, character)
-    return text
-
-
-def _safe(text: str) -> str:
-    for character, quoted in _QUOTED.items():
-        text = text.replace(character, quoted)
-    return _BLANK.sub("_", text)
+    return text.replace("#LRB#", "(").replace("#RRB#", ")")
 
 
 def _safe_label(label: str) -> str:
     """Escape a label, but ``(`` by itself, as PTB does, since other readers know that escape."""
     if len(label) > 1:
         label = label.replace("(", "-LRB-").replace(")", "-RRB-")
-    return _safe(label)
+    return label.translate(_SAFE)
 
 
 def write(graphs: Iterator[Graph]) -> Iterator[str]:
@@ -155,7 +136,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
             label = "VROOT" if item < 0 else join_label(names[item], graph.functions[item])
             label = _safe_label(label) or ("X" if 0 <= item < n else "")
             if 0 <= item < n:
-                parts.append(f" ({label} {item}={_safe(graph.words[item])})")
+                parts.append(f" ({label} {item}={graph.words[item].translate(_SAFE)})")
             else:
                 parts.append(f" ({label}")
                 todo += [None, *below[item][::-1]]
@@ -167,4 +148,5 @@ FORMAT = Format(
     (".discbracket", ".dbr"),
     certain=lambda text: re.match(r"\s*+\([^\n]*?\([^\s()]++ \d+=", text) is not None,
     write=write,
+    held=held,
 )

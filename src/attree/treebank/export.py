@@ -27,6 +27,7 @@ _NODE = re.compile(r"#(\d{3,})")
 _BEGIN, _END = re.compile(r"#BOS(?:\s+\d| +\S)"), re.compile(r"#EOS\s*+(?:[^\s]++\s*+)?$")
 _BLANK = re.compile(r"[\t\n]")
 _FIRST = 500
+_Row = tuple[str, str, str, str | None]
 
 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
@@ -63,40 +64,28 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
     check_decoded("\n".join(lines[1:]), encoding)
     if not _END.match(lines[-1]):
         raise BadSentenceError("this sentence has no #EOS line")
-    words: list[list[str]] = []
-    nodes: dict[str, list[str]] = {}
-    above: list[tuple[str, int]] = []  # parent, line
-    for number, fields in _rows(lines[1:-1], first + 1):
-        node = _NODE.fullmatch(fields[0])
+    words: list[_Row] = []
+    nodes: dict[str, tuple[str, str, str | None]] = {}
+    above: list[tuple[str | None, int]] = []  # parent, line
+    for number, (word, label, function, parent) in _rows(lines[1:-1], first + 1):
+        node = _NODE.fullmatch(word)
         if node is None:
             if nodes:
-                raise BadSentenceError(f"the word {fields[0]!r} comes after the nodes", number)
-            words.append(fields)
+                raise BadSentenceError(f"the word {word!r} comes after the nodes", number)
+            words.append((word, label, function, parent))
         elif node[1] in nodes:
-            raise BadSentenceError(f"node {fields[0]} stands twice", number)
+            raise BadSentenceError(f"node {word} stands twice", number)
         else:
-            nodes[node[1]] = fields
-        above.append((fields[3], number))
-    numbers = {node: len(words) + number for number, node in enumerate(nodes)} | {"0": -1}
+            nodes[node[1]] = (label, function, parent)
+        above.append((parent, number))
     for parent, number in above:
-        if parent not in numbers:
+        if parent is not None and parent not in nodes:
             raise BadSentenceError(f"the parent #{parent} is no node of this sentence", number)
-    rows = [*words, *nodes.values()]
-    graph = Graph(
-        words=[row[0] for row in words],
-        tags=[row[1] for row in words],
-        labels=[row[1] for row in nodes.values()],
-        parents=[numbers[parent] for parent, _ in above],
-        functions=["" if row[2] == "--" else row[2] for row in rows],
-        file=file,
-        line=first,
-        name=lines[0].split()[1],
-    )
-    return graph.checked()
+    return Graph.of_rows(words, nodes, file=file, line=first, name=lines[0].split()[1])
 
 
-def _rows(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield each line's number, and its word, tag, function and parent."""
+def _rows(lines: list[str], first: int) -> Iterator[tuple[int, _Row]]:
+    """Yield each line's number, and its word, label, function and parent."""
     rows: list[tuple[int, list[str]]] = []
     for number, line in enumerate(lines, start=first):
         if line.strip() and (not line.startswith("%%") or len(line.split()) >= 5):
@@ -111,7 +100,9 @@ def _rows(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
         if not fits:
             problem = f"expected {5 + lemma} columns, the last a parent's number"
             raise BadSentenceError(f"{problem}, found {len(fields)}", number)
-        yield number, [fields[0], fields[1 + lemma], fields[3 + lemma], fields[4 + lemma]]
+        function, parent = fields[3 + lemma], fields[4 + lemma]
+        named = ("" if function == "--" else function, None if parent == "0" else parent)
+        yield number, (fields[0], fields[1 + lemma], *named)
 
 
 def write(graphs: Iterator[Graph]) -> Iterator[str]:
@@ -131,8 +122,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
             ):
                 problem = f"NEGRA export cannot hold the word {word!r}"
                 fix = "choose another format, such as tigerxml"
-                error = AttreeError("word-of-blanks", problem, fix=fix)
-                raise error.replace(file=graph.file, line=graph.line)
+                where = {"file": graph.file, "line": graph.line}
+                raise AttreeError("word-of-blanks", problem, fix=fix, **where)
             label = graph.tags[item] if item < n else graph.labels[item - n]
             label, edge = (_BLANK.sub("_", cell) for cell in (label, graph.functions[item]))
             above = _FIRST + parent - n if parent >= 0 else 0

@@ -47,7 +47,7 @@ FORMATS = {
     "ontonotes": dialects.ONTONOTES,
     "switchboard": dialects.SWITCHBOARD,
     "half": half.FORMAT,
-    "parquet": Format(_read_table, (".parquet",), binary=True),
+    "parquet": Format(_read_table, (".parquet",), continuous=True, binary=True),
 }
 _HEAD = 1 << 16  # bytes that tell a file's format
 _NAMED = 3  # files of a format in a message

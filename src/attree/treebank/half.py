@@ -102,16 +102,16 @@ def constraints_of(sentence: Sentence) -> Constraints:
     Raises:
         AttreeError: they contradict each other; the message names spans by their words.
     """
+    words = sentence.words
+
+    def named(span: re.Match[str]) -> str:
+        return repr(" ".join(words[int(span[1]) : int(span[2])]))
+
     try:
-        constraints = Constraints.of_tree(
-            len(sentence.words), sentence.spans, partial=sentence.partial
-        )
-        constraints.check(len(sentence.words))
-    except AttreeError as error:  # name spans by their words
-        problem = _SPAN.sub(
-            lambda span: repr(" ".join(sentence.words[int(span[1]) : int(span[2])])), error.problem
-        )
-        raise error.replace(problem=problem) from None
+        constraints = Constraints.of_tree(len(words), sentence.spans, partial=sentence.partial)
+        constraints.check(len(words))
+    except AttreeError as error:
+        raise error.replace(problem=_SPAN.sub(named, error.problem)) from None
     return constraints
 
 
@@ -174,6 +174,13 @@ def _spans(tree: Sentence) -> tuple[tuple[int, int, str], ...]:
 
 
 FORMAT = Format(
-    read, (".half",), punctuation="auto", dummy_roots=(*DUMMY_ROOTS, ""), write=write, partial=True
+    read,
+    (".half",),
+    punctuation="auto",
+    dummy_roots=(*DUMMY_ROOTS, ""),
+    write=write,
+    continuous=True,
+    partial=True,
+    held=brackets.held,
 )
 _LINE = SplitSettings(format="half", dummy_roots=FORMAT.dummy_roots, drop_labels=FORMAT.drop_labels)

@@ -143,10 +143,12 @@ class Format:
         fallback: the encoding of files that are not UTF-8.
         certain: tells from the beginning of a text that it is in this format for certain.
         family: of formats in one family, the ``certain`` one is read, whatever the extension.
-        write: ``crossing.Graph`` → pieces of text; None if the format cannot be written.
-        continuous: whether trees must be made continuous before they are written.
+        write: trees → pieces of text; None if the format cannot be written. They are ``Graph`` of
+            ``crossing``, or each a `Sentence` if the format is ``continuous``.
+        continuous: whether branches cannot cross in this format.
         binary: whether ``read`` opens the file itself, and gets no text.
-        partial: whether ``write`` takes sentences, which may be partly bracketed.
+        partial: whether trees may be partly bracketed.
+        held: word → word as ``read`` has it after it was written.
         labels: the table of universal labels of treebanks in this format, if all share one; the
             identity table means that ``read`` makes labels universal.
     """
@@ -166,6 +168,7 @@ class Format:
     binary: bool = False
     partial: bool = False
     labels: str = ""
+    held: Callable[[str], str] = str
 
 
 def has_line(pattern: str) -> Callable[[str], bool]:

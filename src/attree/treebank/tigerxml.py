@@ -8,9 +8,11 @@ Expat parses it, since it knows line numbers. A document that declares an entity
 no entity is expanded or fetched; one that uses an entity of an external DTD is broken there.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
@@ -23,17 +25,15 @@ _DECLARATION = re.compile(r"\ufeff?(?:<\?xml\s[^?<>]*\?>)?")
 _UNHELD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-class _EntityError(Exception):
-    """The document declares an entity."""
-
-
 Attributes = dict[str, str]
-
-
 #: An element's tag, its attributes, and which element of the sentence is around it; -1: none.
 Element = tuple[str, Attributes, int]
-#: Makes a graph of a sentence's elements, with file, line and name.
-MakeGraph = Callable[[list[Element], str, int, str], Graph]
+#: Makes a graph of a sentence's elements.
+MakeGraph = Callable[[list[Element]], Graph]
+
+
+#: Function and parent of a word or node without an edge.
+_TOP = ("", None)
 
 
 class _Handler:
@@ -55,7 +55,7 @@ class _Handler:
 
     def entity(self, *_: object) -> int:
         """Refuse the document."""
-        raise _EntityError
+        raise BadSentenceError("the XML declares an entity, which is refused")
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Begin an element."""
@@ -80,14 +80,15 @@ class _Handler:
         self.opened.pop()
         if tag == self.outer:
             try:
-                self.done.append(self.graph(self.elements, self.file, self.line, self.name))
+                graph = self.graph(self.elements)
+                self.done.append(replace(graph, file=self.file, line=self.line, name=self.name))
             except BadSentenceError as bad:
                 reason = f"sentence {self.name}: {bad}"
                 self.done.append(Rejected(self.file, self.line, reason, "failed"))
             self.name = ""
 
 
-def _graph(elements: list[Element], file: str, line: int, name: str) -> Graph:
+def _graph(elements: list[Element]) -> Graph:
     """Make a graph of the words, nodes and edges of one ``<s>``.
 
     Raises:
@@ -95,7 +96,7 @@ def _graph(elements: list[Element], file: str, line: int, name: str) -> Graph:
     """
     words: dict[str, Attributes] = {}
     nodes: dict[str, Attributes] = {}
-    edges: dict[str, tuple[str, str]] = {}  # word or node → the node above it, function
+    edges: dict[str, tuple[str, str]] = {}  # word or node → function, the node above it
     node = ""
     for tag, attributes, _ in elements:
         id_ = attributes.get("id", "")
@@ -110,33 +111,21 @@ def _graph(elements: list[Element], file: str, line: int, name: str) -> Graph:
         elif tag == "edge":
             child = attributes.get("idref", "")
             if child in edges:
-                parents = f"{edges[child][0]} and {node}"
+                parents = f"{edges[child][1]} and {node}"
                 raise BadSentenceError(f"{child} is attached twice: to {parents}")
             function = attributes.get("label", "--")
-            edges[child] = (node, "" if function == "--" else function)
-    numbers = {name: number for number, name in enumerate([*words, *nodes])}
+            edges[child] = ("" if function == "--" else function, node)
     for child in edges:
-        if child not in numbers:
+        if child not in words and child not in nodes:
             raise BadSentenceError(f"an edge leads to {child!r}, which does not exist")
-    graph = Graph(
-        words=[word["word"] for word in words.values()],
-        tags=[word.get("pos", "") for word in words.values()],
-        labels=[node.get("cat", "") for node in nodes.values()],
-        parents=[numbers.get(edges[item][0], -1) if item in edges else -1 for item in numbers],
-        functions=[edges[item][1] if item in edges else "" for item in numbers],
-        file=file,
-        line=line,
-        name=name,
+    graph = Graph.of_rows(
+        [(word["word"], word.get("pos", ""), *edges.get(id_, _TOP)) for id_, word in words.items()],
+        {id_: (node.get("cat", ""), *edges.get(id_, _TOP)) for id_, node in nodes.items()},
     )
-    return without_dummy_root(graph.checked(), ("VROOT",))
+    return without_dummy_root(graph, ("VROOT",))
 
 
-def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
-    """Yield every ``<s>`` of ``text`` in order, each as a `Graph` or as `Rejected`."""
-    return read_xml(text, file, settings, "s", _graph)
-
-
-def read_xml(
+def _read(
     text: str, file: str, settings: SplitSettings, outer: str, graph: MakeGraph
 ) -> Iterator[Graph | Rejected]:
     """Yield every element ``outer``, a sentence, as the graph made of what is in it.
@@ -160,9 +149,8 @@ def read_xml(
             if handler.name:
                 reason += f", in sentence {handler.name}"
             rest = Rejected(file, error.lineno, f"{reason}; nothing after it is read", "failed")
-        except _EntityError:
-            line = handler.parser.CurrentLineNumber
-            rest = Rejected(file, line, "the XML declares an entity, which is refused", "failed")
+        except BadSentenceError as bad:
+            rest = Rejected(file, handler.parser.CurrentLineNumber, str(bad), "failed")
         yield from handler.done
         handler.done.clear()
         if rest is not None:
@@ -171,6 +159,10 @@ def read_xml(
     if not handler.found:
         reason = f"no sentence is in this XML, whose root is <{handler.root}>"
         yield Rejected(file, 1, f"{reason} — {_FIX}", "failed")
+
+
+#: Yields every ``<s>`` of a text in order, each as a `Graph` or as `Rejected`.
+graphs = functools.partial(_read, outer="s", graph=_graph)
 
 
 def write(graphs: Iterator[Graph]) -> Iterator[str]:
@@ -215,56 +207,50 @@ FORMAT = Format(
     family="xml",
     certain=lambda text: re.match(r"\ufeff?\s*<(\?xml|corpus)\b", text) is not None,
     write=write,
+    held=held,
 )
 
 
 _NO_FUNCTION = {"--": "", "top": ""}
 
 
-def _alpino_graph(elements: list[Element], file: str, line: int, name: str) -> Graph:
+def _alpino_graph(elements: list[Element]) -> Graph:
     """Make a graph of the nodes in one ``<alpino_ds>``, each after the one above it.
 
     Raises:
         BadSentenceError: a word is empty, has no position or that of another, or they are no tree.
     """
-    chosen = [index for index, (tag, _, _) in enumerate(elements) if tag == "node"]
-    place = {index: number for number, index in enumerate(chosen)}
-    nodes = [elements[index][1] for index in chosen]
-    above = [place.get(elements[index][2], -1) for index in chosen]
-    words = [number for number, node in enumerate(nodes) if "word" in node]
-    for number in words:
-        if not nodes[number]["word"]:
+    nodes = {n: attributes for n, (tag, attributes, _) in enumerate(elements) if tag == "node"}
+    words = [n for n, node in nodes.items() if "word" in node]
+    for n in words:
+        if not nodes[n]["word"]:
             raise BadSentenceError("a node has no word")
-        if not nodes[number].get("begin", "").isdecimal():
-            raise BadSentenceError(f"the word {nodes[number]['word']!r} has no number as begin")
-    words.sort(key=lambda number: int(nodes[number]["begin"]))
+        if not nodes[n].get("begin", "").isdecimal():
+            raise BadSentenceError(f"the word {nodes[n]['word']!r} has no number as begin")
+    words.sort(key=lambda n: int(nodes[n]["begin"]))
     for one, other in itertools.pairwise(words):
         if nodes[one]["begin"] == nodes[other]["begin"]:
             pair = f"{nodes[one]['word']!r} and {nodes[other]['word']!r}"
             raise BadSentenceError(f"the words {pair} stand in one place")
     filled = set(words)
-    for number in reversed(range(len(nodes))):
-        if number in filled and above[number] >= 0:
-            filled.add(above[number])
-    phrases = [number for number in sorted(filled) if "word" not in nodes[number]]
-    order = [*words, *phrases]
-    numbers = {number: place for place, number in enumerate(order)} | {-1: -1}
-    graph = Graph(
-        words=[nodes[number]["word"] for number in words],
-        tags=[nodes[number].get("pt") or nodes[number].get("pos", "") for number in words],
-        labels=[nodes[number].get("cat", "") for number in phrases],
-        parents=[numbers[above[number]] for number in order],
-        functions=[_NO_FUNCTION.get(rel := nodes[number].get("rel", ""), rel) for number in order],
-        file=file,
-        line=line,
-        name=name,
+    for n in reversed(nodes):
+        if n in filled:
+            filled.add(elements[n][2])
+    phrases = [n for n, node in nodes.items() if n in filled and "word" not in node]
+
+    def edge(n: int) -> tuple[str, int | None]:
+        relation, parent = nodes[n].get("rel", ""), elements[n][2]
+        return _NO_FUNCTION.get(relation, relation), parent if parent in nodes else None
+
+    tags = {n: nodes[n].get("pt") or nodes[n].get("pos", "") for n in words}
+    return Graph.of_rows(
+        [(nodes[n]["word"], tags[n], *edge(n)) for n in words],
+        {n: (nodes[n].get("cat", ""), *edge(n)) for n in phrases},
     )
-    return graph.checked()
 
 
-def alpino_graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
-    """Yield every ``<alpino_ds>`` in order, each as a `Graph` or as `Rejected`."""
-    return read_xml(text, file, settings, "alpino_ds", _alpino_graph)
+#: Yields every ``<alpino_ds>`` in order, each as a `Graph` or as `Rejected`.
+alpino_graphs = functools.partial(_read, outer="alpino_ds", graph=_alpino_graph)
 
 
 ALPINO = Format(

@@ -35,7 +35,8 @@ import itertools
 import random
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from attree.treebank.crossing import top_down
 
@@ -74,8 +75,7 @@ _PAIRS |= {"``": "''"} | {mark: mark for mark in ('"', "--", "—", "–")}
 _CLOSING = frozenset(_PAIRS.values())
 
 
-@dataclass(slots=True)
-class Words:
+class Words(NamedTuple):
     """The words of one sentence.
 
     Attributes:
@@ -85,11 +85,11 @@ class Words:
         features: the column as it is.
     """
 
-    forms: list[str] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
-    heads: list[int] = field(default_factory=list)
-    relations: list[str] = field(default_factory=list)
-    features: list[str] = field(default_factory=list)
+    forms: list[str]
+    tags: list[str]
+    heads: list[int]
+    relations: list[str]
+    features: list[str]
 
 
 #: Relations whose subtrees a shortened sentence keeps, and of others the share that it keeps.
@@ -132,16 +132,9 @@ def shortened(words: Words) -> Words | None:
     if not core or all(kept) or not _SHORTEST <= sum(kept) <= _LONGEST:
         return None
     new = list(itertools.accumulate(kept, initial=0))
-    chosen = [word for word, keep in enumerate(kept) if keep]
-    rest = Words(
-        [words.forms[word] for word in chosen],
-        [words.tags[word] for word in chosen],
-        [new[words.heads[word]] if words.heads[word] >= 0 else -1 for word in chosen],
-        [words.relations[word] for word in chosen],
-        [words.features[word] for word in chosen],
-    )
+    rest = Words(*(list(itertools.compress(column, kept)) for column in words))
     rest.forms[0] = rest.forms[0][:1].upper() + rest.forms[0][1:]
-    return rest
+    return rest._replace(heads=[new[head] if head >= 0 else -1 for head in rest.heads])
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +266,8 @@ class Tree:
 
     def _label(self, head: int) -> str | None:
         """Return the label of the phrase that a word heads; None where treebanks disagree."""
-        tag, relation, base = (
-            self.words.tags[head],
-            self.words.relations[head],
-            self.relations[head],
-        )
+        tag, relation = self.words.tags[head], self.words.relations[head]
+        base = self.relations[head]
         below = {self.relations[word] for word in self.below[head]}
         marks = (word for word in self.below[head] if self.relations[word] == "mark")
         mark = next((self.words.tags[word] for word in marks), "")  # its part of speech
