@@ -47,7 +47,8 @@ class TestFolders:
         put(tmp_path / "klingon", "train.mrg", "dev.ptb", "test.conllu", "notes.txt", ".test.mrg")
         found = only(tmp_path)
         names = ["train.mrg", "dev.ptb", "test.conllu"]
-        assert list(found.splits.values()) == [(tmp_path / "klingon" / name,) for name in names]
+        files = [split.files for split in found.splits.values()]
+        assert files == [(tmp_path / "klingon" / name,) for name in names]
         settings = [found.split(name).settings for name in ("train", "dev", "test")]
         assert [one.format for one in settings] == ["ptb", "spmrl", "conllu"]
         assert [one.punctuation for one in settings] == ["auto", "keep", "keep"]
@@ -181,7 +182,7 @@ class TestLayouts:
             base = tmp_path / f"treebank_3/parsed/mrg/wsj/{section:02d}"
             put(base, f"wsj_{section:02d}01.mrg", f"wsj_{section:02d}00.mrg")
         found = discover([], {"english": {"folder": str(tmp_path), "layout": "ptb"}})["english"]
-        sizes = {name: len(files) for name, files in found.splits.items()}
+        sizes = {name: len(split.files) for name, split in found.splits.items()}
         assert sizes == {"train": 46, "train_standard": 40, "dev": 2, "test": 2, "wsj10": 50}
         assert [file.name for file in found.files("test")] == ["wsj_2300.mrg", "wsj_2301.mrg"]
         assert found.split("wsj10").settings.max_words == 10

@@ -56,10 +56,8 @@ class Treebank:
         try:
             check.refuse(seen)
         except AttreeError as error:
-            fix = (
-                f"see `attree treebank {path} --check`: correct them, or write a table of the rest"
-            )
-            raise error.replace(file=error.file or path, fix=fix) from None
+            fix = "correct them, or write a table of the rest"
+            raise error.replace(fix=f"see `attree treebank {path} --check`: {fix}") from None
         if PARTIAL.name in table.schema.names and not partial:
             problem = "only some brackets of these trees are known"
             fix = "give whole trees; `attree train` and `attree parse` take these"

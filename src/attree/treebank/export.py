@@ -117,9 +117,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         yield f"#BOS {number} 0 0 0 %% {graph.name or number}\n"
         for item, parent in enumerate(graph.parents):
             word = graph.words[item] if item < n else f"#{_FIRST + item - n}"
-            if item < n and (
-                _NODE.fullmatch(word) or _BLANK.search(word) or word != word.strip(" ")
-            ):
+            blank = _BLANK.search(word) or word != word.strip(" ")
+            if item < n and (blank or _NODE.fullmatch(word)):
                 problem = f"NEGRA export cannot hold the word {word!r}"
                 fix = "choose another format, such as tigerxml"
                 where = {"file": graph.file, "line": graph.line}

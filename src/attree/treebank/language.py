@@ -63,21 +63,16 @@ class Language:
     Args:
         name: in paths, the folder's name.
         folder: of its files.
-        details: split → files and settings, for each split with files.
+        splits: split → files and settings, for each split with files.
         absent: split → its patterns, for each split without files.
         unused: treebank files in its folder that are in no split.
     """
 
     name: str
     folder: Path
-    details: Mapping[str, Split]
+    splits: Mapping[str, Split]
     absent: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[Path, ...] = ()
-
-    @property
-    def splits(self) -> dict[str, tuple[Path, ...]]:
-        """Split → its files."""
-        return {name: split.files for name, split in self.details.items()}
 
     def split(self, name: str) -> Split:
         """Return a split.
@@ -85,14 +80,14 @@ class Language:
         Raises:
             AttreeError: there is no such split, or it has no files.
         """
-        if name in self.details:
-            return self.details[name]
+        if name in self.splits:
+            return self.splits[name]
         if name in self.absent:
             problem = f"language {self.name}: no file for split {name} ({self.absent[name]})"
             fix = "add the file, or correct splits:"
             raise AttreeError("no-files", problem, file=self.folder, fix=fix)
         problem = f"language {self.name} has no split {name}"
-        has = ", ".join(self.details) or "none"
+        has = ", ".join(self.splits) or "none"
         fix = f"it has {has}; add {name}.* to its folder, or name its files under splits:"
         raise AttreeError("unknown-split", problem, file=self.folder, fix=fix)
 
@@ -192,7 +187,7 @@ def discover(
 def _warn(language: Language) -> Iterator[str]:
     """Warn of missing and unused files of a language."""
     name = f"language {language.name}"
-    for split, details in language.details.items():
+    for split, details in language.splits.items():
         if details.missing:
             gaps = ", ".join(details.missing[:3]) + (" …" if len(details.missing) > 3 else "")
             line = f"{len(details.missing)} numbered patterns match no file: {gaps}"
@@ -258,12 +253,12 @@ def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
     if not specs:
         problem = "this folder is not a language: it has no train, dev or test file"
         raise AttreeError("no-splits", problem, file=folder, fix=_suggest(treebank_files(folder)))
-    details, absent, used = _read_splits(name, folder, merged, specs, where)
+    splits, absent, used = _read_splits(name, folder, merged, specs, where)
     unused = [file for file in treebank_files(folder) if file not in used]
     if custom:  # splits name their files: ignore files with other extensions
         kinds = {file.suffix for file in used}
         unused = [file for file in unused if file.suffix in kinds]
-    return Language(name, folder, details, absent, tuple(unused))
+    return Language(name, folder, splits, absent, tuple(unused))
 
 
 def treebank_files(folder: Path) -> list[Path]:
@@ -309,7 +304,7 @@ def _read_splits(
     where: str,
 ) -> tuple[dict[str, Split], dict[str, str], set[Path]]:
     """Find files; return splits with files, patterns of those without, and all files named."""
-    details: dict[str, Split] = {}
+    splits: dict[str, Split] = {}
     absent: dict[str, str] = {}
     used: set[Path] = set()
     for split, spec in specs.items():
@@ -326,8 +321,8 @@ def _read_splits(
         used.update(files)
         filters = {key: spec[key] for key in Filters.__struct_fields__ if key in spec}
         how = resolve(SplitSettings(**as_settings(settings) | filters), files)
-        details[split] = Split(files, how, matches.patterns, excluded.patterns, matches.missing)
-    return details, absent, used
+        splits[split] = Split(files, how, matches.patterns, excluded.patterns, matches.missing)
+    return splits, absent, used
 
 
 def _patterns(

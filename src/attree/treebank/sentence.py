@@ -180,12 +180,12 @@ def has_line(pattern: str) -> Callable[[str], bool]:
     return lambda text: line.search(f"\n{text}") is not None
 
 
+_FUNCTION = re.compile("[-=]")
+
+
 def cut_label(label: str) -> str:
     """Cut function tags: at the first ``-`` or ``=``, unless that is the first character."""
-    for position, character in enumerate(label):
-        if character in "-=":
-            return label[:position] or label
-    return label
+    return _FUNCTION.split(label, maxsplit=1)[0] or label
 
 
 def split_label(label: str) -> tuple[str, str]:
@@ -249,9 +249,7 @@ def read_text(path: str | Path, encoding: str) -> str:
         problem = f"{encoding!r} is not a text encoding"
         fix = "use a name such as utf-8 or latin-1"
         raise AttreeError("unknown-encoding", problem, file=path, fix=fix) from None
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def undecoded(text: str, begin: int, end: int, encoding: str) -> tuple[str, str] | None:
