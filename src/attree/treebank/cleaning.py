@@ -222,7 +222,9 @@ def prepare(
         items = itertools.chain(sample, items)
     keep = policy(counts.punctuation)
     for item in items:
-        done = item if isinstance(item, Rejected) else _filter(item, keep, settings, counts)
+        done = item if isinstance(item, Rejected) else untraced(item, settings)
+        if isinstance(done, Sentence):
+            done = _filter(done, keep, settings, counts)
         if isinstance(done, Rejected):
             setattr(counts, done.status, getattr(counts, done.status) + 1)
             counts.left_out += done.status == "skipped" and bool(done.setting)
@@ -254,10 +256,6 @@ def _filter(
     sentence: Sentence, keep: Keep | None, settings: SplitSettings, counts: CleaningCounts
 ) -> Sentence | Rejected:
     rejected = functools.partial(Rejected, sentence.file, sentence.line)
-    left = untraced(sentence, settings)
-    if isinstance(left, Rejected):
-        return left
-    sentence = left
     cleaned = clean(sentence, keep)
     counts.words_seen += len(sentence.words)
     counts.words_removed += len(sentence.words) - (len(cleaned.words) if cleaned else 0)

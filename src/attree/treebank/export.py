@@ -121,8 +121,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
             if item < n and (blank or _NODE.fullmatch(word)):
                 problem = f"NEGRA export cannot hold the word {word!r}"
                 fix = "choose another format, such as tigerxml"
-                where = {"file": graph.file, "line": graph.line}
-                raise AttreeError("word-of-blanks", problem, fix=fix, **where)
+                error = AttreeError("word-of-blanks", problem, fix=fix)
+                raise error.replace(file=graph.file, line=graph.line)
             label = graph.tags[item] if item < n else graph.labels[item - n]
             label, edge = (_BLANK.sub("_", cell) for cell in (label, graph.functions[item]))
             above = _FIRST + parent - n if parent >= 0 else 0

@@ -36,7 +36,7 @@ import random
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from attree.treebank.crossing import top_down
 
@@ -132,7 +132,8 @@ def shortened(words: Words) -> Words | None:
     if not core or all(kept) or not _SHORTEST <= sum(kept) <= _LONGEST:
         return None
     new = list(itertools.accumulate(kept, initial=0))
-    rest = Words(*(list(itertools.compress(column, kept)) for column in words))
+    columns: list[list[Any]] = [list(itertools.compress(column, kept)) for column in words]
+    rest = Words(*columns)
     rest.forms[0] = rest.forms[0][:1].upper() + rest.forms[0][1:]
     return rest._replace(heads=[new[head] if head >= 0 else -1 for head in rest.heads])
 
