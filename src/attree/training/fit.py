@@ -149,7 +149,7 @@ def fit(
         "seconds": round(time.perf_counter() - began, 3),
     }
     if held_out is not None and learner.recipe.objective == "tree_crf":
-        parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
+        parser.about["threshold"] = choose_threshold(learner, check_source, held_out.gold)
     return parser
 
 
@@ -220,8 +220,12 @@ def start_parser(
     plan = _for_trees(encoder, plan, len(trees.gold))
     if "labels" in plan.recipe.parts:
         trees = with_classes(trees)
-        labels = {*plan.labels, *label_names(trees)}
+        labels = {label for tree in trees.gold for _, _, label in tree.labels if label}
+        if not labels:
+            fix = "train a parser without labels, such as tree-crf-full"
+            raise AttreeError("no-labels", "these trees have no labels", fix=fix)
         tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
+        labels |= {*plan.labels}
         plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
     scorer = build_scorer(encoder, plan, len(trees.gold))
     for part in scorer.each().values():
@@ -236,23 +240,14 @@ def start_parser(
     return parser, trees, plan
 
 
-def label_names(trees: GoldTrees) -> tuple[str, ...]:
-    """Return the sorted labels of some trees, unary chains joined."""
-    names = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
-    if not names:
-        fix = "train a parser without labels, such as tree-crf-full"
-        raise AttreeError("no-labels", "these trees have no labels", fix=fix)
-    return tuple(names)
-
-
 #: Thresholds of span marginals tried; 0 leaves trees binary.
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(13))
 
 
 def choose_threshold(
     parser: TrainedParser, source: parts.BatchSource, gold: Sequence[GoldTree]
-) -> tuple[float, dict[str, float]]:
-    """Return the threshold of span marginals with the best F1, and the F1 of every threshold.
+) -> float:
+    """Return the threshold of span marginals with the best F1, the least of equal ones.
 
     Args:
         parser: one trained with ``tree_crf``, so that its marginals are probabilities.
@@ -261,11 +256,10 @@ def choose_threshold(
     """
     trees, likely = parser.decode_with_marginals(source)
     right = gold_spans(gold)
-    f1 = {}
-    for threshold in THRESHOLDS:
-        f1[threshold] = float(count_each(right, trees.keep(likely >= threshold)).corpus_f1[0])
-    # the least of equal ones
-    return max(f1, key=f1.__getitem__), {str(threshold): value for threshold, value in f1.items()}
+    return max(
+        THRESHOLDS,
+        key=lambda least: float(count_each(right, trees.keep(likely >= least)).corpus_f1[0]),
+    )
 
 
 def choose(

@@ -177,13 +177,9 @@ class TrainedParser:
 
 def gold_spans(gold: Sequence[GoldTree]) -> DistinctSpans:
     """Return the brackets of gold trees in the form that evaluation takes."""
-    return distinct_spans(gold_trees(gold), what="gold tree")
-
-
-def gold_trees(gold: Sequence[GoldTree]) -> Trees:
-    """Return trees of the brackets of gold trees, of two words and more."""
-    brackets = [[(s, e) for s, e in tree.brackets.tolist()] for tree in gold]
-    return Trees.from_spans([tree.n_words for tree in gold], brackets)
+    brackets = [tree.brackets.tolist() for tree in gold]
+    trees = Trees.from_spans([tree.n_words for tree in gold], brackets)
+    return distinct_spans(trees, what="gold tree")
 
 
 def right_branching_f1(gold: Sequence[GoldTree]) -> float:

@@ -39,7 +39,6 @@ COMBINATIONS = {
     "log": (lambda a: (a + FLOOR).log_(), lambda w: w, lambda a: a),
     # the article's Σ w A, w a distribution that starts uniform, whose log is the association
     "article": (lambda a: a, lambda w: w.softmax(-1), lambda a: (a + FLOOR).log()),
-    "raw": (lambda a: a, lambda w: w, lambda a: a),
 }
 
 #: A part's settings, as JSON.
@@ -100,10 +99,6 @@ class ScorePart(nn.Module, ABC):
     @abstractmethod
     def scores(self, features: Any, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every span of a batch, with dropout if ``noise`` is given."""
-
-    def attention(self, features: Any) -> Tensor | None:
-        """Return the trained association, (sentences, words, words), if it has one."""
-        return None
 
 
 class ProjectionPart(ScorePart):
@@ -824,13 +819,11 @@ class SpanScorer(nn.Module):
         Raises:
             AttreeError: no part has one.
         """
-        for name, part in self.each().items():
-            association = part.attention(batch.features[name])
-            if association is not None:
-                return association
-        raise AttreeError(
-            "no-association", "this parser has no trained association", fix="choose fpio or fpoa"
-        )
+        part = self.each().get("projection")
+        if not isinstance(part, ProjectionPart):
+            problem = "this parser has no trained association"
+            raise AttreeError("no-association", problem, fix="choose fpio or fpoa")
+        return part.attention(batch.features["projection"])
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the optimiser's parameter groups, each part with its own learning rate."""

@@ -120,7 +120,7 @@ class TrainingPlan:
 CHOICES = {
     "objective": ("likelihood", "margin", "tree_crf", "chart_margin", "labelled_tree_crf"),
     "association": ("log", "raw"),
-    "combination": ("log", "article", "raw"),
+    "combination": ("log", "article"),
     "score": ("outside", "inside_outside"),
     "decoder": (*DECODERS, "minimum_risk", "optional_chart", "labelled_risk"),
 }
