@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from attree.encoder.pieces import Pieces
 from attree.training import features
 from attree.training.features import Layout, SentenceFeatures, features_of, read_back, run
 from attree.training.parts import BatchSource, SpanScorer
@@ -79,7 +80,8 @@ def test_pages_of_the_file_are_given_back(tmp_path: Path):
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     states = np.frombuffer(mapped, np.float16).reshape(400, 1, 20, -1)
     word, none = np.arange(20, dtype=np.int32), np.empty((0, 5, 5), np.float16)
-    records = [SentenceFeatures(word, part, none, mapped) for part in states]
+    pieces = Pieces(word, word, len(word), 0, False)
+    records = [SentenceFeatures(pieces, part, none, mapped) for part in states]
     before = mapped_bytes()
     for first in range(0, 400, 10):
         read_back(records[first : first + 10], Layout((0,), 0), Layout((0,), 0))

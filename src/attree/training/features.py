@@ -20,7 +20,7 @@ from attree.base.errors import AttreeError
 from attree.base.process import give_memory_back
 from attree.base.terminal import Progress, silent
 from attree.encoder.load import Encoder, EncoderOutput
-from attree.encoder.pieces import PieceBatch, Pieces, batches
+from attree.encoder.pieces import Pieces, batches, pad
 
 #: Bytes of features kept in memory; more go to disk, in blocks of so many sentences.
 IN_MEMORY = 500_000_000
@@ -47,13 +47,13 @@ class SentenceFeatures:
     """Features of one sentence.
 
     Attributes:
-        word_of: (pieces,), the word of each piece, -1 for special tokens.
+        pieces: of the sentence.
         states: (layers, pieces, hidden), special tokens included.
         attention: (heads of the encoder, words, words), or no heads.
         file: the mapped file that holds states and attention, if they are not in memory.
     """
 
-    word_of: NDArray[np.int32]
+    pieces: Pieces
     states: NDArray[Any]
     attention: NDArray[Any]
     file: mmap.mmap | None = None
@@ -145,7 +145,7 @@ def _compute(
             record, n = records[index], pieces[index].n_words
             record.attention[:] = attention[row, :, :n, :n]
             for kept, layer in zip(record.states, layout.layers, strict=True):
-                kept[:] = states[layer][row, : len(record.word_of)]
+                kept[:] = states[layer][row, : len(record.pieces.ids)]
         advance(len(group))
     return flat
 
@@ -174,7 +174,7 @@ def _records(
     parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
     shapes = _shapes(encoder, pieces, layout)
     arrays = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
-    return [SentenceFeatures(one.word_of, next(arrays), next(arrays), file) for one in pieces]
+    return [SentenceFeatures(one, next(arrays), next(arrays), file) for one in pieces]
 
 
 def read_back(
@@ -191,16 +191,7 @@ def read_back(
         wanted: which of these features to return.
         device: of the output.
     """
-    lengths = np.array([len(record.word_of) for record in records])
-    grid = np.arange(lengths.max()) < lengths[:, None]
-    padded = np.full(grid.shape, -1, np.int64)
-    padded[grid] = np.concatenate([record.word_of for record in records])
-    pieces = PieceBatch(
-        ids=torch.zeros(grid.shape, dtype=torch.int64),
-        mask=torch.from_numpy(grid.astype(np.int64)),
-        word_of=torch.from_numpy(padded),
-        n_words=torch.from_numpy(padded.max(1) + 1),
-    ).to(torch.device(device))
+    pieces = pad([record.pieces for record in records], pad_id=0).to(torch.device(device))
     rows = {layer: stored.layers.index(layer) for layer in wanted.layers}
     states = {
         layer: _pad([record.states[row] for record in records]).to(device)

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from attree.base.errors import AttreeError
-from attree.base.languages import code_in
 from attree.base.reading import described, read_described
 from attree.base.registry import check_name
 from attree.decoding import DECODERS
@@ -292,13 +291,12 @@ class _Encoder(msgspec.Struct):
 
 
 class _Table(msgspec.Struct):
-    language: str | None = None
     punctuation: str | None = None
 
 
 class _Training(msgspec.Struct):
     table: _Table = msgspec.field(default_factory=_Table)
-    language: Annotated[str, Meta(pattern=_CODE)] | None = None
+    language: Annotated[str, Meta(pattern=_CODE)] = ""
     threshold: Share | None = None
 
 
@@ -321,9 +319,8 @@ class Description(msgspec.Struct):
 
     @property
     def language(self) -> str:
-        """Language code of the trees, empty if several; earlier files have only a table's name."""
-        named = self.about.language
-        return code_in(self.about.table.language or "") if named is None else named
+        """Language code of the trees, empty if several."""
+        return self.about.language
 
 
 def read_description(folder: str | Path) -> Description:
