@@ -118,7 +118,7 @@ def _inference() -> Row:
     generator = torch.Generator().manual_seed(0)
     for parameter in scorer.parameters():
         torch.nn.init.normal_(parameter, 0, 0.02, generator=generator)
-    trained = TrainedParser(plan.recipe, {}, scorer, {"fingerprint": encoder.fingerprint})
+    trained = TrainedParser(plan.recipe, scorer, {"fingerprint": encoder.fingerprint})
     model = TrainedModel(trained, fast)
     lengths = np.random.default_rng(0).integers(5, 40, 256)
     words = ["the", "old", "man", "lived", "near", "harbour", "misunderstandings"]

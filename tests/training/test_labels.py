@@ -187,7 +187,7 @@ def test_what_is_fitted_is_the_weighted_likelihood(encoder, treebank: Path):
     source = BatchSource.of(encoder, trees.words, parser.scorer)
     part = parser.scorer.each()["labels"]
     assert isinstance(part, LabelPart)
-    (spans,) = labelled_spans(parser.scorer, source, trees.gold, part.names)
+    (spans,) = labelled_spans(parser.scorer, source, trees.gold)
     label = {name: place for place, name in enumerate(part.names)}
     known = sum(len(tree.labels) for tree in trees.gold)
     assert (spans.weight[spans.target > 0] > 1 - 1e-6).sum() == known
@@ -227,7 +227,7 @@ def test_blocks_are_solved_as_all_at_once(
     )
 
     def loss() -> list[torch.Tensor]:
-        blocks = labelled_spans(parser.scorer, source, trees.gold, part.names)
+        blocks = labelled_spans(parser.scorer, source, trees.gold)
         seen.append(len(blocks))
         guess = Guess(blocks, len(part.names))
         guessed = {n: guess.labels(block) for n, block in enumerate(blocks) if partial}

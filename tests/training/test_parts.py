@@ -165,7 +165,7 @@ def test_equals_plain_loops_whatever_the_padding(heads: int, word_of: list[int])
     initialise(projection, weights(1, layers=2))
     batch = state_batch(states, words)
     with torch.no_grad():
-        raw = projection(batch)
+        raw = projection(batch, batch.states)
         log = association_of(raw, batch.words(), "log")
         for place, of_piece in enumerate(words):
             n = of_piece.max() + 1
@@ -181,8 +181,9 @@ def test_rows_sum_to_one_without_specials():
     states, words = sentences(2, [[0, 0, 1, 2], [0, 1]])
     projection = Projection(1, HIDDEN, HIDDEN)
     initialise(projection, weights(3))
+    batch = state_batch(states, words)
     with torch.no_grad():
-        raw = projection(state_batch(states, words))[0]
+        raw = projection(batch, batch.states)[0]
     torch.testing.assert_close(raw[0].sum(1), torch.ones(3))
     torch.testing.assert_close(raw[1, :2].sum(1), torch.ones(2))
 
@@ -206,7 +207,8 @@ def test_truncated_start_is_the_best_of_its_rank(heads: int):
     small = Projection(1, HIDDEN, 3 * heads, heads=heads)
     initialise(small, [[q, qb, k, kb]])
     with torch.no_grad():
-        torch.testing.assert_close(small(batch), full(batch), atol=1e-4, rtol=1e-4)
+        found, expected = (each(batch, batch.states) for each in (small, full))
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
 def test_random_start_has_its_seed():

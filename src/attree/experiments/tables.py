@@ -122,7 +122,11 @@ def cells(
         AttreeError: a row has no record.
     """
     names, summaries = read_results(results)
-    computed = _computed_cells(placed_records(names, records, layout))
+    placed: dict[tuple[str, str, str], Cell] = {}
+    for label, column, panel, record in placed_records(names, records, layout):
+        empty = Cell(label, column, COMPUTED, panel=panel)
+        _add(placed.setdefault((panel, label, column), empty), record)
+    computed = list(placed.values())
     across: dict[str, dict[str, None]] = {}  # panel → columns, in order
     for cell in computed:
         if cell.panel:
@@ -182,14 +186,6 @@ def placed_records(
             problem = f"the row {label!r}, column {column}, has no record"
             raise AttreeError("missing-record", problem, file=records, fix="run the workflow again")
         yield label, column, panel, record
-
-
-def _computed_cells(placed: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> list[Cell]:
-    cells: dict[tuple[str, str, str], Cell] = {}
-    for label, column, panel, record in placed:
-        empty = Cell(label, column, COMPUTED, panel=panel)
-        _add(cells.setdefault((panel, label, column), empty), record)
-    return list(cells.values())
 
 
 def _add(cell: Cell, record: Mapping[str, Any]) -> None:

@@ -135,4 +135,4 @@ def train_adapter(
     source = LiveSource(encoder, folder, trees.words, learner.scorer, plan)
     with progress("adapting the encoder", total=plan.steps, unit="steps") as advance:
         report = train(learner.scorer, source, trees, plan, advance=advance)
-    return weights_of(source.adapted), Learned(learner.scorer.state_dict(), report)
+    return weights_of(source.adapted), (learner.scorer.state_dict(), report)

@@ -6,7 +6,7 @@ import copy
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,8 @@ from attree.training.recipes import MANY_TREES, TRUST, TrainingPlan, for_trees
 from attree.training.start import carry_over
 from attree.trees.sampling import fingerprints
 
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What was trained together with an encoder: the scorer's weights, and the record."""
-
-    weights: dict[str, Tensor]
-    report: Report
+#: What was trained together with an encoder: the scorer's weights, and the record.
+Learned = tuple[dict[str, Tensor], Report]
 
 
 def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> parts.SpanScorer:
@@ -49,17 +44,10 @@ def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> parts.Sp
     Raises:
         AttreeError: a layer that the encoder does not have.
     """
-    plan = _for_trees(encoder, plan, n_trees)
+    plan = replace(plan, recipe=for_trees(plan.recipe, n_trees, encoder.n_layers))
     encoder.check(states=(*plan.layers, *plan.boundary, *plan.recipe.label_layers))
-    return parts.SpanScorer(plan.recipe, _shapes(encoder, plan))
-
-
-def _for_trees(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> TrainingPlan:
-    return replace(plan, recipe=for_trees(plan.recipe, n_trees, encoder.n_layers))
-
-
-def _shapes(encoder: Encoder, plan: TrainingPlan) -> dict[str, dict[str, Any]]:
-    return {name: parts.PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
+    shapes = {name: parts.PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
+    return parts.SpanScorer(plan.recipe, shapes)
 
 
 def fit(
@@ -117,8 +105,8 @@ def fit(
         with progress("training", total=plan.steps, unit="steps") as advance:
             report = train(learner.scorer, source, trees, plan, held_out=check, advance=advance)
     else:
-        learner.scorer.load_state_dict(learned.weights)
-        report = learned.report
+        weights, report = learned
+        learner.scorer.load_state_dict(weights)
         report.checks += [] if check is None else [(report.best_step, check())]
     if first is not None and len(trees.gold) < MANY_TREES:
         _average(learner.scorer, before, first, _to_learn(first, features, trees.gold))
@@ -217,7 +205,7 @@ def start_parser(
         problem = f"tree {partial.name} is partly bracketed: not for {plan.recipe.objective}"
         fix = "train a tree CRF, such as --parser tree-crf-full"
         raise AttreeError("partly-bracketed", problem, fix=fix)
-    plan = _for_trees(encoder, plan, len(trees.gold))
+    plan = replace(plan, recipe=for_trees(plan.recipe, len(trees.gold), encoder.n_layers))
     if "labels" in plan.recipe.parts:
         trees = with_classes(trees)
         labels = {label for tree in trees.gold for _, _, label in tree.labels if label}
@@ -232,8 +220,7 @@ def start_parser(
         part.start(encoder, plan)
     scorer = scorer.to(encoder.device)
     identity = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
-    shapes = _shapes(encoder, plan)
-    parser = TrainedParser(plan.recipe, shapes, scorer, identity, adapter=encoder.adapter)
+    parser = TrainedParser(plan.recipe, scorer, identity, adapter=encoder.adapter)
     if first is not None:
         first.scorer.to(encoder.device)
         carry_over(first, parser)

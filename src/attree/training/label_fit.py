@@ -93,23 +93,19 @@ _Spans = tuple[Tensor, tuple[np.ndarray, ...]]
 
 
 def labelled_spans(
-    scorer: SpanScorer,
-    source: BatchSource,
-    gold: Sequence[GoldTree],
-    names: Sequence[str],
-    indices: Sequence[int] | None = None,
-    progress: Progress = silent,
+    scorer: SpanScorer, source: BatchSource, gold: Sequence[GoldTree], progress: Progress = silent
 ) -> list[LabelledSpans]:
-    """Collect the spans of trees that are probable enough, and all words, in blocks.
+    """Collect the spans of a sample of trees that are probable enough, and all words, in blocks.
 
     Args:
         scorer: of the structure and the labels.
         source: features of the sentences of ``gold``, in its order.
         gold: the trees.
-        names: the labels, the empty one first.
-        indices: which trees to use; all by default.
         progress: shows how far it is.
     """
+    part = scorer.each()["labels"]
+    assert isinstance(part, LabelPart)
+    names = part.names
     code = {name: number for number, name in enumerate(names)}
     structure = {name: x for name, x in scorer.each().items() if not isinstance(x, NameReader)}
 
@@ -134,7 +130,7 @@ def labelled_spans(
                 yield states[row, : tree.n_words + 1], (*columns, added)
             advance(len(chunk))
 
-    chosen = range(len(gold)) if indices is None else indices
+    chosen = sample(gold, len(names))
     with progress("labels", total=len(chosen)) as advance:
         return _blocks(gold, chosen, spans)
 
@@ -217,9 +213,7 @@ def fit_labels(
     """
     part = scorer.each()["labels"]
     assert isinstance(part, LabelPart)
-    indices = sample(gold, len(part.names))
-    blocks = labelled_spans(scorer, source, gold, part.names, indices, progress)
-    _fit(part, blocks, PENALTY, progress)
+    _fit(part, labelled_spans(scorer, source, gold, progress), PENALTY, progress)
 
 
 def fit_tags(
@@ -299,21 +293,16 @@ def align_labels(
 
 
 def structure(parser: TrainedParser) -> TrainedParser:
-    """Return the parser of the parts that are trained by steps, without those fitted after."""
+    """Return the parser of the parts that are trained by steps, which shares their weights."""
     recipe = parser.recipe
     joint = recipe.objective in LABELLED
     aside = ("tags",) if joint else ("labels", "tags")
     kept = tuple(part for part in recipe.parts if part not in aside)
     if kept == recipe.parts:
         return parser
-    return _only(parser, kept, recipe.decoder if joint else "minimum_risk")
-
-
-def _only(parser: TrainedParser, parts: tuple[str, ...], decoder: str) -> TrainedParser:
-    """Return a parser of some of a parser's parts, sharing their weights."""
-    recipe = replace(parser.recipe, parts=parts, decoder=decoder)
+    recipe = replace(recipe, parts=kept, decoder=recipe.decoder if joint else "minimum_risk")
     scorer = SpanScorer(recipe, parser.shape, parser.scorer.each())
-    return TrainedParser(recipe, parser.shape, scorer, parser.encoder)
+    return TrainedParser(recipe, scorer, parser.encoder)
 
 
 def fit_aside(
@@ -335,9 +324,8 @@ def fit_aside(
         fit_labels(parser.scorer, source, [gold[index] for index in labelled], progress)
     tags = parts.get("tags")
     if isinstance(tags, TagPart) and tags.names:
-        only = _only(parser, ("tags",), parser.recipe.decoder).scorer
         tagged = [index for index, tree in enumerate(gold) if tree.tags]
-        source = BatchSource(features, only, tagged)
+        source = BatchSource(features, parser.scorer, tagged)
         fit_tags(tags, source, [gold[index] for index in tagged], progress)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attree.base.compiled import kernel
 from attree.base.errors import NotFiniteError
 from attree.decoding.k_best import BestLabelled, Node, Ranked
 from attree.training.inside import log_partition, marginals
-from attree.training.scores import SpanScores
+from attree.training.scores import SpanScores, best_trees
 from attree.trees.constraints import CROSSED, Constraints, Span, crossing
 from attree.trees.tree import joined, parted
 from attree.trees.trees import Trees
@@ -62,12 +61,9 @@ def decode_labelled(
     gains = chart.gains(cells, threshold, unlabelled)
     gain, chain = np.zeros(chart.likely.shape), np.zeros(chart.likely.shape, np.int64)
     gain[cells], chain[cells] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
-    phrases = [
-        (tree, start, end, int(chain[tree, start, end]))
-        for tree, n in enumerate(chart.n_words.tolist())
-        for start, end in best_spans(gain[tree], n).tolist()
-    ]
-    return chart.trees(phrases)
+    nodes = _best_nodes(gain, scores.n_words)
+    columns = (column.tolist() for column in (*nodes, chain[nodes]))
+    return chart.trees(zip(*columns, strict=True))
 
 
 def phrase_marginals(scores: SpanScores, constraints: Constraints) -> _Floats:
@@ -143,7 +139,7 @@ class _LabelChart:
         whole: NDArray[np.bool_] = (start == 0) & (end == self.n_words[tree])
         return whole
 
-    def trees(self, phrases: Sequence[tuple[int, int, int, int]]) -> Trees:
+    def trees(self, phrases: Iterable[tuple[int, int, int, int]]) -> Trees:
         """Return the trees of the batch, with a score and a marginal of each span.
 
         Args:
@@ -190,35 +186,23 @@ def _credit(names: tuple[str, ...], unlabelled: float) -> tuple[_Floats, _Floats
     )
 
 
-@kernel
-def best_spans(gain: _Floats, n: int) -> _Ints:
-    """Return the spans, words too, of the binary tree of the highest gain, in pre-order."""
-    best = np.zeros((n + 1, n + 1))
-    split = np.zeros((n + 1, n + 1), np.int64)
-    for w in range(1, n + 1):
-        for i in range(n - w + 1):
-            j = i + w
-            most = -1.0 if w > 1 else 0.0
-            for k in range(i + 1, j):
-                if best[i, k] + best[k, j] > most:
-                    most = best[i, k] + best[k, j]
-                    split[i, j] = k
-            best[i, j] = most + gain[i, j]
-    spans = np.empty((2 * n - 1, 2), np.int64)
-    waiting = np.empty((2 * n, 2), np.int64)
-    waiting[0, 0], waiting[0, 1] = 0, n
-    left, done = 1, 0
-    while left:
-        left -= 1
-        i, j = waiting[left]
-        spans[done, 0], spans[done, 1] = i, j
-        done += 1
-        if j - i > 1:
-            k = split[i, j]
-            waiting[left, 0], waiting[left, 1] = k, j
-            waiting[left + 1, 0], waiting[left + 1, 1] = i, k
-            left += 2
-    return spans
+def _best_nodes(gain: _Floats, n_words: torch.Tensor) -> tuple[_Ints, ...]:
+    """Return the spans, words too, of the binary trees of the highest gain, in pre-order.
+
+    Args:
+        gain: (sentences, n + 1, n + 1), 0 or more, of every span.
+        n_words: (sentences,).
+
+    Returns:
+        sentence, start and end of each span.
+    """
+    trees = best_trees(torch.from_numpy(gain), n_words)
+    sentence = np.repeat(np.arange(len(trees)), trees.n_words)
+    word = np.arange(len(sentence)) - trees.word_offsets[sentence]
+    tree = np.concatenate((trees.tree_of, sentence))
+    start, end = np.concatenate((trees.starts, word)), np.concatenate((trees.ends, word + 1))
+    order = np.lexsort((-end, start, tree))
+    return tree[order], start[order], end[order]
 
 
 class Conditions:
@@ -307,8 +291,9 @@ def best_labelled(
     cells = (np.zeros_like(starts), starts, ends)
     gains[starts, ends] = chart.gains(cells, threshold, unlabelled)
     label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
-    spans = best_spans(gain, side - 1).tolist()
-    first = [(start, end, int(label[start, end])) for start, end in spans if label[start, end]]
+    _, start, end = _best_nodes(gain[None], scores.n_words)
+    nodes = zip(start.tolist(), end.tolist(), label[start, end].tolist(), strict=True)
+    first = [node for node in nodes if node[2]]
     totals, ranked = _rank_trees(gains, first, k)
     trees = [chart.trees([(0, *node) for node in nodes]) for nodes in ranked]
     return Ranked(Trees.concatenate(trees), totals, _probabilities(scores, ranked))

@@ -65,7 +65,6 @@ class TrainedParser:
 
     Attributes:
         recipe: its parts, objective and decoder.
-        shape: part → its settings.
         scorer: the weights.
         encoder: slug, fingerprint and revision of its encoder.
         about: record of its training as JSON: seed, data hash, versions, dev score and the like.
@@ -74,12 +73,16 @@ class TrainedParser:
     """
 
     recipe: FewShotRecipe
-    shape: dict[str, dict[str, Any]]
     scorer: SpanScorer
     encoder: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
     trained_on: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     adapter: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> Mapping[str, Mapping[str, Any]]:
+        """Part → its settings."""
+        return self.scorer.shapes
 
     @property
     def layers(self) -> list[int]:
@@ -271,8 +274,8 @@ def load_parser(
         problem = "these weights are cut short or belong to another parser"
         raise _damaged(path, problem) from None
     scorer = scorer.to(device).eval()
-    parts = (description.shape, scorer, description.raw["encoder"], description.raw["about"])
-    return TrainedParser(recipe, *parts, trained_on, adapter)
+    raw = description.raw
+    return TrainedParser(recipe, scorer, raw["encoder"], raw["about"], trained_on, adapter)
 
 
 def _damaged(path: Path, problem: str, code: str = "damaged-weights") -> AttreeError:

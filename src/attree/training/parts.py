@@ -741,6 +741,7 @@ class SpanScorer(nn.Module):
         made: Mapping[str, ScorePart] = MappingProxyType({}),
     ) -> None:
         super().__init__()
+        self.shapes = shapes
         parts = {x: made.get(x) or PARTS[x](recipe, shapes[x]) for x in recipe.parts}
         self.parts = nn.ModuleDict(parts)
         self._shared: list[_Shared] = []

@@ -295,6 +295,8 @@ class _Table(msgspec.Struct):
 
 
 class _Training(msgspec.Struct):
+    """Facts of a training; the language is a code, empty for several."""
+
     table: _Table = msgspec.field(default_factory=_Table)
     language: Annotated[str, Meta(pattern=_CODE)] = ""
     threshold: Share | None = None
@@ -316,11 +318,6 @@ class Description(msgspec.Struct):
     encoder: _Encoder
     about: _Training
     raw: dict[str, Any] = {}
-
-    @property
-    def language(self) -> str:
-        """Language code of the trees, empty if several."""
-        return self.about.language
 
 
 def read_description(folder: str | Path) -> Description:
