@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from attree.scoring import FLOOR
 from attree.encoder.pieces import Pieces
+from attree.scoring import FLOOR
 from attree.training import projection as projections
 from attree.training.features import Layout, SentenceFeatures, read_back
 from attree.training.parts import BoundaryPart, HeadPart, SpanPart, sum_parts

@@ -262,7 +262,7 @@ def test_dropout_keeps_the_mean():
     assert dropout(values, 0.3, None) is values
 
 
-def test_early_stopping_keeps_the_best_weights(encoder, trees):
+def test_early_stopping_keeps_the_best_weights(encoder, trees, monkeypatch):
     parser = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=1))
     scores = iter([10.0, 30.0, 20.0, 15.0, 12.0, 11.0])
     seen = {}
@@ -274,7 +274,9 @@ def test_early_stopping_keeps_the_best_weights(encoder, trees):
 
     plan = TrainingPlan(RECIPES["tree-crf"], steps=100)
     source = BatchSource.of(encoder, trees.words, parser.scorer)
-    report = train(parser.scorer, source, trees, plan, held_out=held_out, check_every=5, patience=3)
+    monkeypatch.setattr(objectives, "_CHECK_EVERY", 5)
+    monkeypatch.setattr(objectives, "_PATIENCE", 3)
+    report = train(parser.scorer, source, trees, plan, held_out=held_out)
     assert report.best_step == 10
     assert report.checks == [(5, 10.0), (10, 30.0), (15, 20.0), (20, 15.0), (25, 12.0)]
     assert torch.equal(projection(parser).query, seen[30.0])

@@ -205,10 +205,7 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
         "dropout_used": record.get("dropout"),
         "size": record.get("size"),
         "max_words": row["max_words"],
-        "sentences": record["sentences"],
-        "overlap": record["overlap"],
-        "punctuation": record["punctuation"],
-        "derived": record["derived"],
+        **{key: record[key] for key in ("sentences", "overlap", "punctuation", "derived")},
     }
     cell.add(record, SHOWN, record["label_recall"])
     notes = []

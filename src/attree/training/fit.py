@@ -243,10 +243,11 @@ def choose_threshold(
     """
     trees, likely = parser.decode_with_marginals(source)
     right = gold_spans(gold)
-    return max(
-        THRESHOLDS,
-        key=lambda least: float(count_each(right, trees.keep(likely >= least)).corpus_f1[0]),
-    )
+
+    def f1(threshold: float) -> float:
+        return float(count_each(right, trees.keep(likely >= threshold)).corpus_f1[0])
+
+    return max(THRESHOLDS, key=f1)
 
 
 def choose(

@@ -246,12 +246,9 @@ def load_parser(
             empty = SpanScorer(description.recipe, description.shape)
         least = sum(parameter.numel() for parameter in empty.parameters())
         if least > size:
-            raise _damaged(
-                path,
-                f"parser.json describes at least {least:,} weights, but this file has {size:,} "
-                "bytes: they do not belong together",
-                "too-few-bytes",
-            )
+            problem = f"parser.json describes at least {least:,} weights, but this file has "
+            problem += f"{size:,} bytes: they do not belong together"
+            raise _damaged(path, problem, "too-few-bytes")
         scorer = SpanScorer(description.recipe, description.shape)
     except (TypeError, KeyError):
         raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None

@@ -229,11 +229,11 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     wrong = next((value for value in settings.values() if value in LABELLED), None)
     wrong = "label_layers" if "label_layers" in settings else wrong
     if wrong is not None and "labels" not in base.parts:
-        raise AttreeError(
-            "needs-labels",
+        problem, fix = (
             f"{wrong} needs a parser with labels",
-            fix="choose tree-crf-labelled, or leave it out",
+            "choose tree-crf-labelled, or leave it out",
         )
+        raise AttreeError("needs-labels", problem, fix=fix)
     return replace(base, **settings)  # type: ignore[arg-type]
 
 
@@ -345,9 +345,8 @@ def read_description(folder: str | Path) -> Description:
 
 def invalid(code: str, problem: str, path: str | Path) -> AttreeError:
     """Return the error of an invalid value in a ``parser.json``."""
-    return AttreeError(
-        code, f"this {DESCRIPTION} is not valid: {problem}", file=path, fix="train it again"
-    )
+    problem = f"this {DESCRIPTION} is not valid: {problem}"
+    return AttreeError(code, problem, file=path, fix=_AGAIN)
 
 
 def _is_good(key: str, value: Any) -> bool:
