@@ -344,9 +344,7 @@ class _Regression:
         weights, bias: of the scaled states.
     """
 
-    def __init__(
-        self, part: LabelPart | TagPart, some: Sequence[LabelledSpans], cost: float
-    ) -> None:
+    def __init__(self, part: NameReader, some: Sequence[LabelledSpans], cost: float) -> None:
         states = torch.cat([block.states for block in some]).float()
         spread = (states.std(0, correction=0) + 1e-3) * (2 * states.shape[1]) ** 0.5
         self._centre, self._factor, self._cost = states.mean(0), 1.0 / spread, cost
@@ -362,7 +360,7 @@ class _Regression:
         return (self._centre @ weights).unflatten(0, (-1, 2)).sum(1)
 
     @torch.no_grad()
-    def write(self, part: LabelPart | TagPart) -> None:
+    def write(self, part: NameReader) -> None:
         """Set the part's weights to these, of states that are not scaled."""
         weights = self.weights * self._factor[:, None]
         shift = self._shift(weights)
@@ -406,7 +404,7 @@ class _Regression:
 
 
 def _fit(
-    part: LabelPart | TagPart, blocks: Sequence[LabelledSpans], cost: float, progress: Progress
+    part: NameReader, blocks: Sequence[LabelledSpans], cost: float, progress: Progress
 ) -> None:
     """Set the weights of a part to those of the highest penalised likelihood."""
     some = blocks[:_FIRST]  # they are like the others

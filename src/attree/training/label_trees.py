@@ -102,9 +102,8 @@ class _LabelChart:
         if not np.isfinite(span.sum()):
             raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
         if limits is not None:
-            starts, ends = limits.spans
-            of_labels = _label_chances(scores, (np.zeros_like(starts), starts, ends))
-            span = span + limits.weights(of_labels)
+            cells = (np.zeros_like(limits.spans[0]), *limits.spans)
+            span = span + limits.weights(_label_chances(scores, cells))
         self.limits, self.likely = limits, marginals(span, self.n_words)
         # words and whole sentences are certain, cells past a sentence are impossible
         position = np.arange(self.likely.shape[1])
@@ -340,10 +339,8 @@ def _probabilities(scores: SpanScores, trees: Sequence[Sequence[Node]]) -> list[
         for start, end, number in phrases:
             label[start, end] = number
         chances = np.take_along_axis(labels, label[:, :, None], 2)[:, :, 0]
-        allowed = ~crossing([node[:2] for node in phrases], len(labels))[None]
-        of_tree = log_partition(
-            span + torch.from_numpy(chances), n_words, torch.from_numpy(allowed)
-        )
+        allowed = torch.from_numpy(~crossing([node[:2] for node in phrases], len(labels)))[None]
+        of_tree = log_partition(span + torch.from_numpy(chances), n_words, allowed)
         words = float(np.diagonal(chances, 1).sum())
         probabilities.append(float(np.exp(float(of_tree - of_all) + words)))
     return probabilities
