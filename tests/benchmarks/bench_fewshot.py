@@ -46,7 +46,8 @@ def _sentences(layers: int) -> tuple[Features, list[Any]]:
         pieces = np.repeat(np.arange(n), generator.choice([1, 1, 1, 1, 2], n))
         words = np.concatenate([[-1], pieces, [-1]]).astype(np.int32)
         states = generator.normal(size=(layers, len(words), HIDDEN)).astype(np.float16)
-        records.append(SentenceFeatures(words, states, np.empty((0, n, n), np.float16)))
+        sentence = Pieces(words, words, n, 0, False)
+        records.append(SentenceFeatures(sentence, states, np.empty((0, n, n), np.float16)))
         spans = [(i, n) for i in range(0, n - 1, 2)]
         gold.append(gold_tree(n, spans, name=str(number)))
     return Features(Layout(tuple(range(layers)), 0), records), gold
@@ -117,7 +118,7 @@ def _inference() -> Row:
     generator = torch.Generator().manual_seed(0)
     for parameter in scorer.parameters():
         torch.nn.init.normal_(parameter, 0, 0.02, generator=generator)
-    trained = TrainedParser(plan.recipe, {}, scorer, {"fingerprint": encoder.fingerprint})
+    trained = TrainedParser(plan.recipe, scorer, {"fingerprint": encoder.fingerprint})
     model = TrainedModel(trained, fast)
     lengths = np.random.default_rng(0).integers(5, 40, 256)
     words = ["the", "old", "man", "lived", "near", "harbour", "misunderstandings"]

@@ -105,7 +105,8 @@ def test_low_rank_weights_are_trained_and_the_encoder_is_not(encoder, described,
         assert one.shape[0 if name.endswith(".a") else 1] == 16
         assert np.abs(one).max() > 0, "B starts at zero"
         np.testing.assert_array_equal(one, again[name])
-    assert learned.report.losses[-1] < learned.report.losses[0]
+    _, report = learned
+    assert report.losses[-1] < report.losses[0]
 
 
 def test_a_folder_has_all_that_its_encoder_needs(folder: Path, described, tmp_path: Path):

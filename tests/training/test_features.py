@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from attree.encoder.pieces import Pieces
 from attree.training import features
 from attree.training.features import Layout, SentenceFeatures, features_of, read_back, run
 from attree.training.parts import BatchSource, SpanScorer
@@ -54,7 +55,7 @@ def test_features_are_the_encoders(encoder):
             expected = found.states[layer][0].numpy()
             np.testing.assert_allclose(record.states[row], expected, atol=4e-3, rtol=2e-3)
         np.testing.assert_allclose(record.attention, found.attention[0].numpy(), atol=1e-3)
-        assert record.word_of.tolist() == pieces.word_of.tolist()
+        assert record.pieces.word_of.tolist() == pieces.word_of.tolist()
 
 
 @pytest.mark.parametrize("block", [3, 1000])
@@ -69,7 +70,7 @@ def test_a_file_holds_what_memory_holds(encoder, tmp_path: Path, monkeypatch, bl
         assert one.file is not None
         np.testing.assert_allclose(one.states, other.states, atol=2e-3)
         np.testing.assert_allclose(one.attention, other.attention, atol=1e-3)
-        np.testing.assert_array_equal(one.word_of, other.word_of)
+        np.testing.assert_array_equal(one.pieces.word_of, other.pieces.word_of)
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="no /proc")
@@ -79,7 +80,8 @@ def test_pages_of_the_file_are_given_back(tmp_path: Path):
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     states = np.frombuffer(mapped, np.float16).reshape(400, 1, 20, -1)
     word, none = np.arange(20, dtype=np.int32), np.empty((0, 5, 5), np.float16)
-    records = [SentenceFeatures(word, part, none, mapped) for part in states]
+    pieces = Pieces(word, word, len(word), 0, False)
+    records = [SentenceFeatures(pieces, part, none, mapped) for part in states]
     before = mapped_bytes()
     for first in range(0, 400, 10):
         read_back(records[first : first + 10], Layout((0,), 0), Layout((0,), 0))
@@ -105,7 +107,7 @@ def test_batches_lay_out_what_each_part_reads(encoder, specials: bool):
     )
     assert batch.n_words.tolist() == [5, 3]
     for row, place in enumerate((2, 0)):
-        record, words = kept.records[place], kept.records[place].word_of
+        record, words = kept.records[place], kept.records[place].pieces.word_of
         n = int(words.max()) + 1
         read = (words >= 0) | specials
         assert projection.pieces.mask[row].sum() == read.sum()

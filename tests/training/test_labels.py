@@ -187,7 +187,7 @@ def test_what_is_fitted_is_the_weighted_likelihood(encoder, treebank: Path):
     source = BatchSource.of(encoder, trees.words, parser.scorer)
     part = parser.scorer.each()["labels"]
     assert isinstance(part, LabelPart)
-    (spans,) = labelled_spans(parser.scorer, source, trees.gold, part.names)
+    (spans,) = labelled_spans(parser.scorer, source, trees.gold)
     label = {name: place for place, name in enumerate(part.names)}
     known = sum(len(tree.labels) for tree in trees.gold)
     assert (spans.weight[spans.target > 0] > 1 - 1e-6).sum() == known
@@ -227,18 +227,17 @@ def test_blocks_are_solved_as_all_at_once(
     )
 
     def loss() -> list[torch.Tensor]:
-        blocks = labelled_spans(parser.scorer, source, trees.gold, part.names)
+        blocks = labelled_spans(parser.scorer, source, trees.gold)
         seen.append(len(blocks))
         guess = Guess(blocks, len(part.names))
-        guessed = [guess.labels(block) for block in blocks] if partial else []
-        value = label_fit._loss(part.weights, part.bias, blocks, scale, penalty, guessed)
-        return [value, part.weights.grad, part.bias.grad]
-
-    def penalty() -> torch.Tensor:
-        return 0.1 * (part.weights - 1.0).square().sum()
+        guessed = {n: guess.labels(block) for n, block in enumerate(blocks) if partial}
+        fitted = label_fit._Regression(part, blocks, 0.1)
+        with torch.no_grad():
+            fitted.weights.add_(1.0)  # away from the first weights, where there is no penalty
+        value = fitted.loss(blocks, guessed, lambda count: None)
+        return [value, fitted.weights.grad, fitted.bias.grad]
 
     seen: list[int] = []
-    scale = label_fit._Scale(torch.zeros(64), torch.ones(64))
     once = loss()
     monkeypatch.setattr(label_fit, "_BLOCK", 20)
     for one, other in zip(once, loss(), strict=True):

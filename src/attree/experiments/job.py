@@ -60,7 +60,15 @@ def run_job(
     with progress("experiments", total=len(rows), unit="rows") as advance:
         for row, name in zip(rows, names, strict=True):
             if read_record(records, name) is None:
-                write_record(records, name, _record(row, runner(row), tables, head))
+                test = tables[row.test].about
+                record = {
+                    "row": asdict(row),
+                    "new_head": head,
+                    "punctuation": test.get("punctuation"),
+                    "derived": test.get("derived", "constituency"),
+                    **runner(row),
+                }
+                write_record(records, name, record)
             advance(1)
     fields = [asdict(row) for row in rows]
     pairs = [{"row": digest(row), "record": name} for row, name in zip(fields, names, strict=True)]
@@ -89,16 +97,3 @@ def _runner(
         return Trainer(load(), sets, records, output.parent)
 
     return lambda row: trainer().run(row)
-
-
-def _record(
-    row: ExperimentRow, results: dict[str, Any], sets: Mapping[str, SentenceSet], head: bool
-) -> dict[str, Any]:
-    test = sets[row.test].about
-    return {
-        "row": asdict(row),
-        "new_head": head,
-        "punctuation": test.get("punctuation"),
-        "derived": test.get("derived", "constituency"),
-        **results,
-    }

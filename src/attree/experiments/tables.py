@@ -122,7 +122,11 @@ def cells(
         AttreeError: a row has no record.
     """
     names, summaries = read_results(results)
-    computed = _computed_cells(placed_records(names, records, layout))
+    placed: dict[tuple[str, str, str], Cell] = {}
+    for label, column, panel, record in placed_records(names, records, layout):
+        empty = Cell(label, column, COMPUTED, panel=panel)
+        _add(placed.setdefault((panel, label, column), empty), record)
+    computed = list(placed.values())
     across: dict[str, dict[str, None]] = {}  # panel → columns, in order
     for cell in computed:
         if cell.panel:
@@ -184,14 +188,6 @@ def placed_records(
         yield label, column, panel, record
 
 
-def _computed_cells(placed: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> list[Cell]:
-    cells: dict[tuple[str, str, str], Cell] = {}
-    for label, column, panel, record in placed:
-        empty = Cell(label, column, COMPUTED, panel=panel)
-        _add(cells.setdefault((panel, label, column), empty), record)
-    return list(cells.values())
-
-
 def _add(cell: Cell, record: Mapping[str, Any]) -> None:
     """Add a draw to its cell."""
     row, used = record["row"], record["used"]
@@ -209,10 +205,7 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
         "dropout_used": record.get("dropout"),
         "size": record.get("size"),
         "max_words": row["max_words"],
-        "sentences": record["sentences"],
-        "overlap": record["overlap"],
-        "punctuation": record["punctuation"],
-        "derived": record["derived"],
+        **{key: record[key] for key in ("sentences", "overlap", "punctuation", "derived")},
     }
     cell.add(record, SHOWN, record["label_recall"])
     notes = []

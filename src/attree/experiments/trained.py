@@ -190,7 +190,7 @@ class Trainer:
             raise AttreeError("no-trees", problem, fix=fix)
         trees = read_trees(table, rest[:_THRESHOLD_TREES])
         source = BatchSource.of(self.encoder, trees.words, parser.scorer)
-        threshold, _ = choose_threshold(parser, source, trees.gold)
+        threshold = choose_threshold(parser, source, trees.gold)
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
 
     def _test(self, name: Set, parser: TrainedParser) -> tuple[Prepared, list[Any]]:

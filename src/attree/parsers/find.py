@@ -274,7 +274,7 @@ def find_trained(folder: Path, overrides: Overrides) -> TrainedFolder:
         encoder,
         str(folder.absolute()),
         digest([description.raw["recipe"], hashed]),
-        language=description.language,
+        language=description.about.language,
         punctuation=description.about.table.punctuation or "",
         languages=description.raw["about"].get("languages", {}),
         has_distribution=description.recipe.has_distribution,
@@ -296,7 +296,8 @@ def language_of(parser: str) -> str:
     from attree.training.recipes import ABOUT, read_description
 
     folder = trained_folder(parser) or Path(parser)
-    return read_description(folder).language if parser and (folder / ABOUT).is_file() else ""
+    is_trained = parser and (folder / ABOUT).is_file()
+    return read_description(folder).about.language if is_trained else ""
 
 
 def _encoder_of(description: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from attree.base.errors import AttreeError
 from attree.base.terminal import Progress, silent
@@ -79,16 +79,8 @@ class LiveSource(BatchSource):
         groups = batches(lengths, tokens_per_batch=_TOKENS_AT_ONCE)
         parts = [self._states([pieces[index] for index in group]) for group in groups]
         back = torch.from_numpy(np.argsort(np.concatenate(groups))).to(encoder.device)
-        wide = batch.ids.shape[1]
-        states = {
-            layer: torch.cat(
-                [
-                    functional.pad(part[layer], (0, 0, 0, wide - part[layer].shape[1]))
-                    for part in parts
-                ]
-            )[back]
-            for layer in self._layers
-        }
+        rows = {layer: [row for part in parts for row in part[layer]] for layer in self._layers}
+        states = {layer: pad_sequence(each, batch_first=True)[back] for layer, each in rows.items()}
         n = batch.max_words
         none = torch.empty((len(pieces), 0, n, n), device=encoder.device)
         return self._scorer.lay_out(EncoderOutput(none, states, batch, []))
@@ -143,4 +135,4 @@ def train_adapter(
     source = LiveSource(encoder, folder, trees.words, learner.scorer, plan)
     with progress("adapting the encoder", total=plan.steps, unit="steps") as advance:
         report = train(learner.scorer, source, trees, plan, advance=advance)
-    return weights_of(source.adapted), Learned(learner.scorer.state_dict(), report)
+    return weights_of(source.adapted), (learner.scorer.state_dict(), report)

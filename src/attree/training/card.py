@@ -49,7 +49,8 @@ def card(parser: TrainedParser, source: str) -> str:
         parser: with its full training record.
         source: the training treebank, as the user named it.
     """
-    labels, record = _labels(parser), parser.about
+    record, names = parser.about, parser.shape.get("labels", {}).get("names", [])
+    labels = [" over ".join(parted(name)) for name in names if name]
     facts = {**_made_of(parser), "Trees": _trees(record, source), "F1": _f1(record)}
     facts["Language"] = record.get("language") or "several, or not known: each text tells its own"
     facts["Labels"] = ", ".join(labels) or "none: its trees are brackets without labels"
@@ -164,11 +165,6 @@ def scored(result: dict[str, Any]) -> str:
     labelled = "" if result["labelled_f1"] is None else f", labelled {figure('labelled_f1')}"
     where = f"on the {result['sentences']:,} trees {result['name']}"
     return f"{figure('corpus_f1')} unlabelled{labelled} {where}"
-
-
-def _labels(parser: TrainedParser) -> list[str]:
-    names = parser.shape.get("labels", {}).get("names", [])
-    return [" over ".join(parted(name)) for name in names if name]
 
 
 def _limits(record: dict[str, Any]) -> Iterator[str]:

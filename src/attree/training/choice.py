@@ -73,7 +73,9 @@ def choose_trees(
     Raises:
         AttreeError: no tree is left, or brackets cross.
     """
-    table, metadata, ends = _join_tables(path, [*also, *structure])
+    read = [read_table(part, schema=PARTLY_BRACKETED) for part in (path, *also, *structure)]
+    table, metadata = join_tables([part for part, _ in read]), read[0][1]
+    ends = np.cumsum([0, *(len(part) for part, _ in read)])
     words: list[list[str]] = table["words"].to_pylist()
     tables = [read_table(path, schema=SENTENCES_SCHEMA)[0] for path in evaluated]
     tested = itertools.chain.from_iterable(other["words"].to_pylist() for other in tables)
@@ -126,13 +128,6 @@ def _read_rows(table: pa.Table, rows: Sequence[int], unlabelled: int) -> GoldTre
         for row, tree in zip(rows, trees.gold, strict=True)
     ]
     return replace(trees, gold=gold)
-
-
-def _join_tables(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any], NDArray[Any]]:
-    """Return the joined tables, the first one's metadata, and the row bounds, (tables + 1,)."""
-    read = [read_table(part, schema=PARTLY_BRACKETED) for part in (path, *also)]
-    tables = [table for table, _ in read]
-    return join_tables(tables), read[0][1], np.cumsum([0, *map(len, tables)])
 
 
 def _training_rows(

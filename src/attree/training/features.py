@@ -6,7 +6,7 @@ memory-mapped file, and each batch gives its pages back once it is copied.
 
 import math
 import mmap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,7 +20,7 @@ from attree.base.errors import AttreeError
 from attree.base.process import give_memory_back
 from attree.base.terminal import Progress, silent
 from attree.encoder.load import Encoder, EncoderOutput
-from attree.encoder.pieces import PieceBatch, Pieces, batches
+from attree.encoder.pieces import Pieces, batches, pad
 
 #: Bytes of features kept in memory; more go to disk, in blocks of so many sentences.
 IN_MEMORY = 500_000_000
@@ -47,13 +47,13 @@ class SentenceFeatures:
     """Features of one sentence.
 
     Attributes:
-        word_of: (pieces,), the word of each piece, -1 for special tokens.
+        pieces: of the sentence.
         states: (layers, pieces, hidden), special tokens included.
         attention: (heads of the encoder, words, words), or no heads.
         file: the mapped file that holds states and attention, if they are not in memory.
     """
 
-    word_of: NDArray[np.int32]
+    pieces: Pieces
     states: NDArray[Any]
     attention: NDArray[Any]
     file: mmap.mmap | None = None
@@ -89,20 +89,27 @@ def features_of(
     """
     encoder.check(states=layout.layers)
     pieces = pieces_of(encoder, sentences)
-    mapped = None
+    each = len(layout.layers) * encoder.hidden_size
+    size = sum(each * len(one.ids) + layout.heads * one.n_words**2 for one in pieces)
     with progress("reading", total=len(pieces)) as advance:
-        if folder is None or 2 * sum(_sizes(encoder, pieces, layout)) <= IN_MEMORY:
-            flat = _compute(encoder, pieces, layout, advance)
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=folder) as file:
-                for first in range(0, len(pieces), _BLOCK):
-                    _compute(encoder, pieces[first : first + _BLOCK], layout, advance).tofile(file)
-                    give_memory_back()
-                file.flush()
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            flat = np.frombuffer(mapped, np.float16)
-    return Features(layout, _records(encoder, pieces, layout, flat, mapped))
+        if folder is None or 2 * size <= IN_MEMORY:
+            return Features(layout, _compute(encoder, pieces, layout, advance))
+        folder.mkdir(parents=True, exist_ok=True)
+        shapes = []
+        with TemporaryFile(dir=folder) as file:
+            for first in range(0, len(pieces), _BLOCK):
+                for record in _compute(encoder, pieces[first : first + _BLOCK], layout, advance):
+                    for array in (record.states, record.attention):
+                        array.tofile(file)
+                        shapes.append(array.shape)
+                give_memory_back()
+            file.flush()
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    parts = np.split(np.frombuffer(mapped, np.float16), ends[:-1])
+    arrays = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)])
+    records = [SentenceFeatures(one, next(arrays), next(arrays), mapped) for one in pieces]
+    return Features(layout, records)
 
 
 def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
@@ -128,10 +135,9 @@ def run(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> EncoderOu
 
 def _compute(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, advance: Callable[[int], None]
-) -> NDArray[np.float16]:
-    """Run the encoder over sentences and return their features, flat, sentence by sentence."""
-    flat = np.empty(sum(_sizes(encoder, pieces, layout)), np.float16)
-    records = _records(encoder, pieces, layout, flat)
+) -> list[SentenceFeatures]:
+    """Run the encoder over sentences and return their features, in memory."""
+    records: dict[int, SentenceFeatures] = {}
     groups = batches(
         [len(sentence.ids) for sentence in pieces],
         tokens_per_batch=_TOKENS_PER_BATCH,
@@ -139,42 +145,15 @@ def _compute(
     )
     for group in groups:
         output = run(encoder, [pieces[index] for index in group], layout)
-        states = {layer: state.half().cpu().numpy() for layer, state in output.states.items()}
+        states = [output.states[layer].half().cpu().numpy() for layer in layout.layers]
         attention = output.attention.half().cpu().numpy()
         for row, index in enumerate(group):
-            record, n = records[index], pieces[index].n_words
-            record.attention[:] = attention[row, :, :n, :n]
-            for kept, layer in zip(record.states, layout.layers, strict=True):
-                kept[:] = states[layer][row, : len(record.word_of)]
+            one = pieces[index]
+            of_layers = np.array([state[row, : len(one.ids)] for state in states], np.float16)
+            of_heads = attention[row, :, : one.n_words, : one.n_words].copy()
+            records[index] = SentenceFeatures(one, of_layers, of_heads)
         advance(len(group))
-    return flat
-
-
-def _shapes(
-    encoder: Encoder, pieces: Sequence[Pieces], layout: Layout
-) -> Iterator[tuple[int, int, int]]:
-    """Yield the shapes of each sentence's states and attention."""
-    for sentence in pieces:
-        yield len(layout.layers), len(sentence.ids), encoder.hidden_size
-        yield layout.heads, sentence.n_words, sentence.n_words
-
-
-def _sizes(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> list[int]:
-    return [math.prod(shape) for shape in _shapes(encoder, pieces, layout)]
-
-
-def _records(
-    encoder: Encoder,
-    pieces: Sequence[Pieces],
-    layout: Layout,
-    flat: NDArray[np.float16],
-    file: mmap.mmap | None = None,
-) -> list[SentenceFeatures]:
-    """Return views of the flat features ``flat``, perhaps of a file, a record for each sentence."""
-    parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
-    shapes = _shapes(encoder, pieces, layout)
-    arrays = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
-    return [SentenceFeatures(one.word_of, next(arrays), next(arrays), file) for one in pieces]
+    return [records[index] for index in range(len(pieces))]
 
 
 def read_back(
@@ -191,16 +170,7 @@ def read_back(
         wanted: which of these features to return.
         device: of the output.
     """
-    lengths = np.array([len(record.word_of) for record in records])
-    grid = np.arange(lengths.max()) < lengths[:, None]
-    padded = np.full(grid.shape, -1, np.int64)
-    padded[grid] = np.concatenate([record.word_of for record in records])
-    pieces = PieceBatch(
-        ids=torch.zeros(grid.shape, dtype=torch.int64),
-        mask=torch.from_numpy(grid.astype(np.int64)),
-        word_of=torch.from_numpy(padded),
-        n_words=torch.from_numpy(padded.max(1) + 1),
-    ).to(torch.device(device))
+    pieces = pad([record.pieces for record in records], pad_id=0).to(torch.device(device))
     rows = {layer: stored.layers.index(layer) for layer in wanted.layers}
     states = {
         layer: _pad([record.states[row] for record in records]).to(device)

@@ -6,7 +6,7 @@ import copy
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,8 @@ from attree.training.recipes import MANY_TREES, TRUST, TrainingPlan, for_trees
 from attree.training.start import carry_over
 from attree.trees.sampling import fingerprints
 
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What was trained together with an encoder: the scorer's weights, and the record."""
-
-    weights: dict[str, Tensor]
-    report: Report
+#: What was trained together with an encoder: the scorer's weights, and the record.
+Learned = tuple[dict[str, Tensor], Report]
 
 
 def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> parts.SpanScorer:
@@ -49,17 +44,10 @@ def build_scorer(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> parts.Sp
     Raises:
         AttreeError: a layer that the encoder does not have.
     """
-    plan = _for_trees(encoder, plan, n_trees)
+    plan = replace(plan, recipe=for_trees(plan.recipe, n_trees, encoder.n_layers))
     encoder.check(states=(*plan.layers, *plan.boundary, *plan.recipe.label_layers))
-    return parts.SpanScorer(plan.recipe, _shapes(encoder, plan))
-
-
-def _for_trees(encoder: Encoder, plan: TrainingPlan, n_trees: int) -> TrainingPlan:
-    return replace(plan, recipe=for_trees(plan.recipe, n_trees, encoder.n_layers))
-
-
-def _shapes(encoder: Encoder, plan: TrainingPlan) -> dict[str, dict[str, Any]]:
-    return {name: parts.PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
+    shapes = {name: parts.PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
+    return parts.SpanScorer(plan.recipe, shapes)
 
 
 def fit(
@@ -117,8 +105,8 @@ def fit(
         with progress("training", total=plan.steps, unit="steps") as advance:
             report = train(learner.scorer, source, trees, plan, held_out=check, advance=advance)
     else:
-        learner.scorer.load_state_dict(learned.weights)
-        report = learned.report
+        weights, report = learned
+        learner.scorer.load_state_dict(weights)
         report.checks += [] if check is None else [(report.best_step, check())]
     if first is not None and len(trees.gold) < MANY_TREES:
         _average(learner.scorer, before, first, _to_learn(first, features, trees.gold))
@@ -149,7 +137,7 @@ def fit(
         "seconds": round(time.perf_counter() - began, 3),
     }
     if held_out is not None and learner.recipe.objective == "tree_crf":
-        parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
+        parser.about["threshold"] = choose_threshold(learner, check_source, held_out.gold)
     return parser
 
 
@@ -217,32 +205,26 @@ def start_parser(
         problem = f"tree {partial.name} is partly bracketed: not for {plan.recipe.objective}"
         fix = "train a tree CRF, such as --parser tree-crf-full"
         raise AttreeError("partly-bracketed", problem, fix=fix)
-    plan = _for_trees(encoder, plan, len(trees.gold))
+    plan = replace(plan, recipe=for_trees(plan.recipe, len(trees.gold), encoder.n_layers))
     if "labels" in plan.recipe.parts:
         trees = with_classes(trees)
-        labels = {*plan.labels, *label_names(trees)}
+        labels = {label for tree in trees.gold for _, _, label in tree.labels if label}
+        if not labels:
+            fix = "train a parser without labels, such as tree-crf-full"
+            raise AttreeError("no-labels", "these trees have no labels", fix=fix)
         tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
+        labels |= {*plan.labels}
         plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
     scorer = build_scorer(encoder, plan, len(trees.gold))
     for part in scorer.each().values():
         part.start(encoder, plan)
     scorer = scorer.to(encoder.device)
     identity = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
-    shapes = _shapes(encoder, plan)
-    parser = TrainedParser(plan.recipe, shapes, scorer, identity, adapter=encoder.adapter)
+    parser = TrainedParser(plan.recipe, scorer, identity, adapter=encoder.adapter)
     if first is not None:
         first.scorer.to(encoder.device)
         carry_over(first, parser)
     return parser, trees, plan
-
-
-def label_names(trees: GoldTrees) -> tuple[str, ...]:
-    """Return the sorted labels of some trees, unary chains joined."""
-    names = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
-    if not names:
-        fix = "train a parser without labels, such as tree-crf-full"
-        raise AttreeError("no-labels", "these trees have no labels", fix=fix)
-    return tuple(names)
 
 
 #: Thresholds of span marginals tried; 0 leaves trees binary.
@@ -251,8 +233,8 @@ THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(13))
 
 def choose_threshold(
     parser: TrainedParser, source: parts.BatchSource, gold: Sequence[GoldTree]
-) -> tuple[float, dict[str, float]]:
-    """Return the threshold of span marginals with the best F1, and the F1 of every threshold.
+) -> float:
+    """Return the threshold of span marginals with the best F1, the least of equal ones.
 
     Args:
         parser: one trained with ``tree_crf``, so that its marginals are probabilities.
@@ -261,11 +243,11 @@ def choose_threshold(
     """
     trees, likely = parser.decode_with_marginals(source)
     right = gold_spans(gold)
-    f1 = {}
-    for threshold in THRESHOLDS:
-        f1[threshold] = float(count_each(right, trees.keep(likely >= threshold)).corpus_f1[0])
-    # the least of equal ones
-    return max(f1, key=f1.__getitem__), {str(threshold): value for threshold, value in f1.items()}
+
+    def f1(threshold: float) -> float:
+        return float(count_each(right, trees.keep(likely >= threshold)).corpus_f1[0])
+
+    return max(THRESHOLDS, key=f1)
 
 
 def choose(

@@ -192,10 +192,6 @@ class GoldTrees:
             self.sources + other.sources,
         )
 
-    def without_labels(self) -> GoldTrees:
-        """Return the same trees without labels and tags, to learn structure from."""
-        return replace(self, gold=[tree.without_labels() for tree in self.gold])
-
 
 def read_trees(table: pa.Table, rows: Sequence[int]) -> GoldTrees:
     """Read trees from some rows of a SENTENCES table.

@@ -87,18 +87,13 @@ def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.n
         for i in range(side - w):
             j = i + w
             first[i, j] = position
-            if not allowed[i, j]:
-                for k in range(1, w):
-                    share[position + k - 1] = 0.0
-                position += w - 1
-                continue
-            most = -np.inf
+            total, most = 0.0, -np.inf
             for k in range(i + 1, j):
                 value = left[i, k] + right[j, k]
                 share[position + k - i - 1] = value
                 most = max(most, value)
-            total = 0.0
-            if most > -np.inf:
+            # no tree above has a span that is not allowed, so its shares are not read
+            if allowed[i, j] and most > -np.inf:
                 for k in range(w - 1):
                     value = np.exp(share[position + k] - most)
                     share[position + k] = value

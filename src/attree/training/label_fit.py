@@ -19,7 +19,7 @@ are solved alone and then all together. Very many trees are sampled, so that fit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -93,57 +93,46 @@ _Spans = tuple[Tensor, tuple[np.ndarray, ...]]
 
 
 def labelled_spans(
-    scorer: SpanScorer,
-    source: BatchSource,
-    gold: Sequence[GoldTree],
-    names: Sequence[str],
-    indices: Sequence[int] | None = None,
-    progress: Progress = silent,
+    scorer: SpanScorer, source: BatchSource, gold: Sequence[GoldTree], progress: Progress = silent
 ) -> list[LabelledSpans]:
-    """Collect the spans of trees that are probable enough, and all words, in blocks.
+    """Collect the spans of a sample of trees that are probable enough, and all words, in blocks.
 
     Args:
         scorer: of the structure and the labels.
         source: features of the sentences of ``gold``, in its order.
         gold: the trees.
-        names: the labels, the empty one first.
-        indices: which trees to use; all by default.
         progress: shows how far it is.
     """
-    chosen = range(len(gold)) if indices is None else indices
-    with progress("labels", total=len(chosen)) as advance:
-        return _blocks(gold, chosen, partial(_spans_of_trees, scorer, source, gold, names, advance))
-
-
-@torch.no_grad()
-def _spans_of_trees(
-    scorer: SpanScorer,
-    source: BatchSource,
-    gold: Sequence[GoldTree],
-    names: Sequence[str],
-    advance: Callable[[int], None],
-    indices: Sequence[int],
-) -> Iterator[_Spans]:
+    part = scorer.each()["labels"]
+    assert isinstance(part, LabelPart)
+    names = part.names
     code = {name: number for number, name in enumerate(names)}
     structure = {name: x for name, x in scorer.each().items() if not isinstance(x, NameReader)}
-    for chunk in _runs(gold, indices):
-        batch, trees = source.batch(chunk), gold_batch([gold[index] for index in chunk])
-        parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
-        summed = sum_parts(parts)
-        scores = summed.span.cpu().double()
-        phrase = summed.phrase
-        phrase = torch.zeros((*scores.shape, 2)) if phrase is None else phrase.cpu()
-        if trees.penalties is not None:
-            scores = scores + trees.penalties
-        # span probabilities among the trees that are compatible with gold
-        lengths, allowed = trees.n_words.numpy(), trees.allowed.numpy()
-        _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed)
-        states = torch.cat(batch.features["labels"], -1)
-        for row, tree in enumerate(trees.trees):
-            columns = _columns(tree, likely[row], code)
-            added = phrase[row].numpy()[columns[:2]].astype(np.float32)
-            yield states[row, : tree.n_words + 1], (*columns, added)
-        advance(len(chunk))
+
+    @torch.no_grad()
+    def spans(indices: Sequence[int]) -> Iterator[_Spans]:
+        for chunk in _runs(gold, indices):
+            batch, trees = source.batch(chunk), gold_batch([gold[index] for index in chunk])
+            parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
+            summed = sum_parts(parts)
+            scores = summed.span.cpu().double()
+            phrase = summed.phrase
+            phrase = torch.zeros((*scores.shape, 2)) if phrase is None else phrase.cpu()
+            if trees.penalties is not None:
+                scores = scores + trees.penalties
+            # span probabilities among the trees that are compatible with gold
+            lengths, allowed = trees.n_words.numpy(), trees.allowed.numpy()
+            _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed)
+            states = torch.cat(batch.features["labels"], -1)
+            for row, tree in enumerate(trees.trees):
+                columns = _columns(tree, likely[row], code)
+                added = phrase[row].numpy()[columns[:2]].astype(np.float32)
+                yield states[row, : tree.n_words + 1], (*columns, added)
+            advance(len(chunk))
+
+    chosen = sample(gold, len(names))
+    with progress("labels", total=len(chosen)) as advance:
+        return _blocks(gold, chosen, spans)
 
 
 def _runs(gold: Sequence[GoldTree], indices: Sequence[int]) -> Iterator[list[int]]:
@@ -167,23 +156,18 @@ def _blocks(
     """
     block_of = (np.cumsum([gold[index].n_words for index in indices]) - 1) // _BLOCK
     parts = np.split(np.array(indices), np.flatnonzero(np.diff(block_of)) + 1)
-    return [
-        _block(spans_of(part), sum(gold[index].n_words + 1 for index in part))
-        for part in (array.tolist() for array in parts)
-    ]
+    return [_block(spans_of(part.tolist())) for part in parts]
 
 
-def _block(trees: Iterable[_Spans], boundaries: int) -> LabelledSpans:
-    """Join the spans of trees that have so many boundaries together."""
-    block, columns, first = torch.empty(0), [], 0
+def _block(trees: Iterable[_Spans]) -> LabelledSpans:
+    """Join the spans of trees."""
+    blocks, columns, first = [], [], 0
     for states, (begin, end, *others) in trees:
-        if not first:  # written to in place: parts of batches would keep the whole batches
-            block = torch.empty((boundaries, states.shape[1]), dtype=torch.float16)
-        block[first : first + len(states)] = states
+        blocks.append(states.half().cpu())  # a copy: parts of batches would keep the whole batches
         columns.append((begin + first, end + first, *others))
         first += len(states)
     tensors = [torch.from_numpy(np.concatenate(column)) for column in zip(*columns, strict=True)]
-    return LabelledSpans(block, *tensors)
+    return LabelledSpans(torch.cat(blocks), *tensors)
 
 
 def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
@@ -229,9 +213,7 @@ def fit_labels(
     """
     part = scorer.each()["labels"]
     assert isinstance(part, LabelPart)
-    indices = sample(gold, len(part.names))
-    blocks = labelled_spans(scorer, source, gold, part.names, indices, progress)
-    _fit(part, blocks, PENALTY, progress)
+    _fit(part, labelled_spans(scorer, source, gold, progress), PENALTY, progress)
 
 
 def fit_tags(
@@ -311,21 +293,16 @@ def align_labels(
 
 
 def structure(parser: TrainedParser) -> TrainedParser:
-    """Return the parser of the parts that are trained by steps, without those fitted after."""
+    """Return the parser of the parts that are trained by steps, which shares their weights."""
     recipe = parser.recipe
     joint = recipe.objective in LABELLED
     aside = ("tags",) if joint else ("labels", "tags")
     kept = tuple(part for part in recipe.parts if part not in aside)
     if kept == recipe.parts:
         return parser
-    return _only(parser, kept, recipe.decoder if joint else "minimum_risk")
-
-
-def _only(parser: TrainedParser, parts: tuple[str, ...], decoder: str) -> TrainedParser:
-    """Return a parser of some of a parser's parts, sharing their weights."""
-    recipe = replace(parser.recipe, parts=parts, decoder=decoder)
+    recipe = replace(recipe, parts=kept, decoder=recipe.decoder if joint else "minimum_risk")
     scorer = SpanScorer(recipe, parser.shape, parser.scorer.each())
-    return TrainedParser(recipe, parser.shape, scorer, parser.encoder)
+    return TrainedParser(recipe, scorer, parser.encoder)
 
 
 def fit_aside(
@@ -347,49 +324,94 @@ def fit_aside(
         fit_labels(parser.scorer, source, [gold[index] for index in labelled], progress)
     tags = parts.get("tags")
     if isinstance(tags, TagPart) and tags.names:
-        only = _only(parser, ("tags",), parser.recipe.decoder).scorer
         tagged = [index for index, tree in enumerate(gold) if tree.tags]
-        source = BatchSource(features, only, tagged)
+        source = BatchSource(features, parser.scorer, tagged)
         fit_tags(tags, source, [gold[index] for index in tagged], progress)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """Scale states to a mean of 0 and equal variances, 1 over two boundaries."""
+class _Regression:
+    """The penalised likelihood of weights for states scaled to equal variances.
 
-    centre: Tensor
-    factor: Tensor
+    The penalty is on the distance from the part's first weights: zeros, or those of another parser.
+    Weights and blocks are on the processor, whatever the part's device.
 
-    @classmethod
-    def of(cls, states: Tensor) -> _Scale:
-        """Return the scale of some states, (boundaries, width)."""
-        states = states.float()
+    Args:
+        part: with its first weights.
+        some: blocks whose states are scaled to a mean of 0, and to 1 over two boundaries.
+        cost: of the penalty.
+
+    Attributes:
+        weights, bias: of the scaled states.
+    """
+
+    def __init__(self, part: NameReader, some: Sequence[LabelledSpans], cost: float) -> None:
+        states = torch.cat([block.states for block in some]).float()
         spread = (states.std(0, correction=0) + 1e-3) * (2 * states.shape[1]) ** 0.5
-        return cls(states.mean(0), 1.0 / spread)
+        self._centre, self._factor, self._cost = states.mean(0), 1.0 / spread, cost
+        first, bias = (values.detach().cpu().clone() for values in (part.weights, part.bias))
+        shift = self._shift(first)
+        bias[: len(shift)] += shift
+        first /= self._factor[:, None]
+        self._first, self._first_bias = first, bias
+        self.weights, self.bias = first.clone().requires_grad_(), bias.clone().requires_grad_()
 
-    def __call__(self, states: Tensor) -> Tensor:
-        return states.to(torch.float32, copy=True).sub_(self.centre).mul_(self.factor)
+    def _shift(self, weights: Tensor) -> Tensor:
+        # the centre counts twice for spans and for words: at both boundaries
+        return (self._centre @ weights).unflatten(0, (-1, 2)).sum(1)
+
+    @torch.no_grad()
+    def write(self, part: NameReader) -> None:
+        """Set the part's weights to these, of states that are not scaled."""
+        weights = self.weights * self._factor[:, None]
+        shift = self._shift(weights)
+        self.bias[: len(shift)] -= shift
+        part.weights.copy_(weights)
+        part.bias.copy_(self.bias)
+
+    def logits(self, block: LabelledSpans) -> Tensor:
+        """Return the logits of the names of every span, (spans, names)."""
+        states = block.states.to(torch.float32, copy=True).sub_(self._centre).mul_(self._factor)
+        return _logits(states @ self.weights, self.bias, block)
+
+    def loss(
+        self,
+        blocks: Sequence[LabelledSpans],
+        guessed: Mapping[int, Tensor],
+        advance: Callable[[int], None],
+    ) -> Tensor:
+        """Return the loss over blocks, and leave its gradient in the weights.
+
+        ``guessed`` are label probabilities of the spans of each block that have no known label;
+        empty if every label is known.
+        """
+        self.weights.grad = self.bias.grad = None
+        total = torch.zeros(())
+        for number, block in enumerate(blocks):
+            chances = self.logits(block).log_softmax(-1)
+            likely = chances.gather(1, block.target.clamp(min=0)[:, None])[:, 0]
+            if guessed:
+                rows = block.unknown
+                likely = likely.index_copy(0, rows, (chances[rows] * guessed[number]).sum(1))
+            value = -(block.weight * likely).sum()
+            if number == 0:
+                distance = (self.weights - self._first).square().sum()
+                of_bias = (self.bias - self._first_bias).square().sum()
+                value = self._cost * (distance + 0.02 * of_bias) + value
+            value.backward()
+            total = total + value.detach()
+        advance(len(blocks))
+        return total
 
 
 def _fit(
-    part: LabelPart | TagPart, blocks: Sequence[LabelledSpans], cost: float, progress: Progress
+    part: NameReader, blocks: Sequence[LabelledSpans], cost: float, progress: Progress
 ) -> None:
-    """Set the weights of a part to those of the highest penalised likelihood.
-
-    The penalty is on the distance from its first weights: zeros, or those of another parser. The
-    blocks are on the processor, whatever the part's device.
-    """
+    """Set the weights of a part to those of the highest penalised likelihood."""
     some = blocks[:_FIRST]  # they are like the others
-    scale = _Scale.of(torch.cat([block.states for block in some]))
-    # the centre counts twice for spans and for words: at both boundaries
-    kinds = len(part.weights) // 2
-    first, first_bias = (values.detach().cpu().clone() for values in (part.weights, part.bias))
-    first_bias[:kinds] += (scale.centre @ first).unflatten(0, (-1, 2)).sum(1)
-    first /= scale.factor[:, None]
-    weights, bias = first.clone().requires_grad_(), first_bias.clone().requires_grad_()
+    fitted = _Regression(part, some, cost)
     complete = all(bool((block.target >= 0).all()) for block in blocks)
     guess = None if complete else Guess(blocks, len(part.names))
-    guessed = [] if guess is None else [guess.labels(block) for block in blocks]
+    guessed: dict[int, Tensor] = {}
     title = "solving labels" if isinstance(part, LabelPart) else "solving tags"
     rounds = 1 if guess is None else _ROUNDS
     stages = [
@@ -398,66 +420,23 @@ def _fit(
     total = rounds * sum(len(chosen) * passes for chosen, _, passes in stages)
     with progress(title, total=total, unit="blocks") as advance:
         for turn in range(rounds):
-            if guess is not None and turn > 0:
-                for number, block in enumerate(blocks):
+            for number, block in enumerate(blocks):
+                if guess is not None:
                     with torch.no_grad():
-                        logits = _logits(scale(block.states) @ weights, bias, block)
-                    guessed[number] = guess.labels(block, logits)
+                        logits = fitted.logits(block) if turn else None
+                        guessed[number] = guess.labels(block, logits)
             for chosen, steps, passes in stages:
                 solver = torch.optim.LBFGS(
-                    [weights, bias],
+                    [fitted.weights, fitted.bias],
                     max_iter=steps,
                     max_eval=passes,
                     history_size=10,
                     line_search_fn="strong_wolfe",
                 )
-                penalty = partial(_penalty, weights, bias, first, first_bias, cost)
-                solver.step(partial(_loss, weights, bias, chosen, scale, penalty, guessed, advance))
+                solver.step(partial(fitted.loss, chosen, guessed, advance))
                 # the solver stops early once it has converged
-                advance(len(chosen) * max(passes - solver.state[weights]["func_evals"], 0))
-    with torch.no_grad():
-        found = weights * scale.factor[:, None]
-        bias[:kinds] -= (scale.centre @ found).unflatten(0, (-1, 2)).sum(1)
-        part.weights.copy_(found)
-        part.bias.copy_(bias)
-
-
-def _penalty(
-    weights: Tensor, bias: Tensor, first: Tensor, first_bias: Tensor, cost: float
-) -> Tensor:
-    distances = (weights - first).square().sum(), (bias - first_bias).square().sum()
-    return cost * (distances[0] + 0.02 * distances[1])
-
-
-def _loss(
-    weights: Tensor,
-    bias: Tensor,
-    blocks: Sequence[LabelledSpans],
-    scale: _Scale,
-    penalty: Callable[[], Tensor],
-    guessed: Sequence[Tensor],
-    advance: Callable[[int], None] = lambda count: None,
-) -> Tensor:
-    """Return the loss of weights and biases over blocks, and leave its gradient in them.
-
-    ``guessed`` are label probabilities of the spans of each block that have no known label; empty
-    if every label is known.
-    """
-    weights.grad = bias.grad = None
-    total = torch.zeros(())
-    for number, block in enumerate(blocks):
-        chances = _logits(scale(block.states) @ weights, bias, block).log_softmax(-1)
-        likely = chances.gather(1, block.target.clamp(min=0)[:, None])[:, 0]
-        if guessed:
-            rows = block.unknown
-            likely = likely.index_copy(0, rows, (chances[rows] * guessed[number]).sum(1))
-        value = -(block.weight * likely).sum()
-        if number == 0:
-            value = penalty() + value
-        value.backward()
-        total = total + value.detach()
-    advance(len(blocks))
-    return total
+                advance(len(chosen) * max(passes - solver.state[fitted.weights]["func_evals"], 0))
+    fitted.write(part)
 
 
 def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:

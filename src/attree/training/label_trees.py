@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attree.base.compiled import kernel
 from attree.base.errors import NotFiniteError
 from attree.decoding.k_best import BestLabelled, Node, Ranked
 from attree.training.inside import log_partition, marginals
-from attree.training.scores import SpanScores
+from attree.training.scores import SpanScores, best_trees
 from attree.trees.constraints import CROSSED, Constraints, Span, crossing
 from attree.trees.tree import joined, parted
 from attree.trees.trees import Trees
@@ -25,6 +24,8 @@ _Ints = NDArray[np.int64]
 
 #: Gain of a required span, larger than that of all the rest of a tree.
 _REQUIRED = 1e6
+#: Stands for a probability of 0 in logarithms.
+_LEAST = 1e-300
 
 
 def decode_labelled(
@@ -54,52 +55,15 @@ def decode_labelled(
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
     """
-    limits = _conditions(scores, constraints)
-    likely = span_chances(scores, limits)
+    chart = _LabelChart(scores, constraints)
     # a label is at most as probable as its span: spans below the threshold cannot gain
-    cells = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
-    gains = label_gains(scores, likely, cells, threshold, limits, unlabelled)
-    if limits is not None:
-        _, start, end = cells
-        gains[~limits.permitted[limits.kind[start, end]]] = -np.inf
-        gains += _REQUIRED * limits.required[start, end][:, None]
-    gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
+    cells = np.nonzero(chart.likely > min(threshold, 1.0 - 1e-6))
+    gains = chart.gains(cells, threshold, unlabelled)
+    gain, chain = np.zeros(chart.likely.shape), np.zeros(chart.likely.shape, np.int64)
     gain[cells], chain[cells] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
-    phrases = [
-        (tree, start, end, int(chain[tree, start, end]))
-        for tree, n in enumerate(scores.n_words.tolist())
-        for start, end in best_spans(gain[tree], n).tolist()
-    ]
-    return labelled_trees(scores, likely, phrases, limits)
-
-
-def labelled_trees(
-    scores: SpanScores,
-    likely: _Floats,
-    phrases: Sequence[tuple[int, int, int, int]],
-    limits: Conditions | None = None,
-) -> Trees:
-    """Return the trees of a batch, with a score and a marginal of each span.
-
-    Args:
-        scores: of the batch, with labels.
-        likely: span probabilities from :func:`span_chances`.
-        phrases: sentence, start, end and label number of each, in pre-order.
-        limits: which labels constraints permit.
-    """
-    chains = [parted(name) for name in scores.label_names]
-    fixed = {} if limits is None else limits.fixed
-    n_words = scores.n_words.tolist()
-    spans: list[list[Span]] = [[] for _ in n_words]
-    names: list[list[str]] = [[] for _ in n_words]
-    for tree, start, end, label in phrases:
-        chain = fixed.get((start, end)) or chains[label]
-        spans[tree] += [(start, end)] * len(chain)
-        names[tree] += chain
-    trees = Trees.from_spans(n_words, spans, names)
-    cells = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
-    chances = np.log(np.maximum(likely[cells], 1e-300))
-    return replace(trees, scores=chances, marginals=_phrase_chances(scores, likely, cells, limits))
+    nodes = _best_nodes(gain, scores.n_words)
+    columns = (column.tolist() for column in (*nodes, chain[nodes]))
+    return chart.trees(zip(*columns, strict=True))
 
 
 def phrase_marginals(scores: SpanScores, constraints: Constraints) -> _Floats:
@@ -109,76 +73,99 @@ def phrase_marginals(scores: SpanScores, constraints: Constraints) -> _Floats:
         scores: of a batch of one sentence, with labels.
         constraints: that trees keep to.
     """
-    limits = _conditions(scores, constraints)
-    likely = span_chances(scores, limits)
-    cells = np.nonzero(likely > 0)
-    chances = np.zeros(likely.shape)
-    chances[cells] = _phrase_chances(scores, likely, cells, limits)
+    chart = _LabelChart(scores, constraints)
+    cells = np.nonzero(chart.likely > 0)
+    chances = np.zeros(chart.likely.shape)
+    chances[cells] = chart.phrases(cells)
     return chances[0]
 
 
-def _phrase_chances(
-    scores: SpanScores, likely: _Floats, cells: tuple[_Ints, ...], limits: Conditions | None
-) -> _Floats:
-    """Return the probabilities, (cells,), that some spans have a label."""
-    tree, start, end = cells
-    chances: _Floats = likely[cells] * (1.0 - _chances(scores, cells, limits)[:, 0])
-    chances[(start == 0) & (end == scores.n_words.cpu().numpy()[tree])] = 1.0
-    return np.clip(chances, 0.0, 1.0)
+class _LabelChart:
+    """Probabilities of the spans of a batch and of their labels.
 
+    Args:
+        scores: of the batch, with labels.
+        constraints: for a batch of one sentence.
 
-def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditions | None:
-    if not constraints:
-        return None
-    return Conditions.build(constraints, int(scores.n_words[0]), scores.label_names)
-
-
-def span_chances(scores: SpanScores, limits: Conditions | None = None) -> _Floats:
-    """Return the probability of every span, (sentences, n + 1, n + 1), 1 for single words.
+    Attributes:
+        likely: (sentences, n + 1, n + 1), the probability of every span, 1 for single words.
 
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
     """
-    span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
-    if not np.isfinite(span.sum()):
-        raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
-    if limits is not None:
-        starts, ends = limits.spans
-        span = span + limits.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
-    likely = marginals(span, n_words)
-    # words and whole sentences are certain, cells past a sentence are impossible
-    position = np.arange(likely.shape[1])
-    likely[:, position[:-1], position[1:]] = position[1:] <= n_words[:, None]
-    likely[np.arange(len(n_words)), 0, n_words] = 1.0
-    return likely
+
+    def __init__(self, scores: SpanScores, constraints: Constraints | None = None) -> None:
+        self.scores, self.n_words = scores, scores.n_words.cpu().numpy()
+        names = scores.label_names
+        limits = Conditions(constraints, int(self.n_words[0]), names) if constraints else None
+        span = scores.span.detach().cpu().numpy()
+        if not np.isfinite(span.sum()):
+            raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
+        if limits is not None:
+            cells = (np.zeros_like(limits.spans[0]), *limits.spans)
+            span = span + limits.weights(_label_chances(scores, cells))
+        self.limits, self.likely = limits, marginals(span, self.n_words)
+        # words and whole sentences are certain, cells past a sentence are impossible
+        position = np.arange(self.likely.shape[1])
+        words = position[1:] <= self.n_words[:, None]
+        self.likely[:, position[:-1], position[1:]] = words
+        self.likely[np.arange(len(self.n_words)), 0, self.n_words] = 1.0
+
+    def labels(self, cells: tuple[_Ints, ...]) -> _Floats:
+        """Return the probability of every label of some spans, (cells, labels)."""
+        chances = _label_chances(self.scores, cells)
+        return chances if self.limits is None else self.limits.renormalise(chances, *cells[1:])
+
+    def phrases(self, cells: tuple[_Ints, ...]) -> _Floats:
+        """Return the probability that each of some spans has a label, (cells,)."""
+        chances: _Floats = self.likely[cells] * (1.0 - self.labels(cells)[:, 0])
+        chances[self._whole(cells)] = 1.0
+        return np.clip(chances, 0.0, 1.0)
+
+    def gains(self, cells: tuple[_Ints, ...], threshold: float, unlabelled: float) -> _Floats:
+        """Return the gain of each chain on some spans, (cells, chains), -inf if not allowed."""
+        credit, size = _credit(self.scores.label_names, unlabelled)
+        gains = (self.labels(cells) @ credit) * self.likely[cells][:, None] - threshold * size
+        gains[self._whole(cells), 0] = -np.inf
+        if self.limits is not None:
+            gains[~self.limits.permitted[cells[1:]]] = -np.inf
+            gains += _REQUIRED * self.limits.required[cells[1:]][:, None]
+        return gains
+
+    def _whole(self, cells: tuple[_Ints, ...]) -> NDArray[np.bool_]:
+        """Return a mask of the spans that are whole sentences, (cells,) bool."""
+        tree, start, end = cells
+        whole: NDArray[np.bool_] = (start == 0) & (end == self.n_words[tree])
+        return whole
+
+    def trees(self, phrases: Iterable[tuple[int, int, int, int]]) -> Trees:
+        """Return the trees of the batch, with a score and a marginal of each span.
+
+        Args:
+            phrases: sentence, start, end and label number of each, in pre-order.
+        """
+        chains = [parted(name) for name in self.scores.label_names]
+        fixed = {} if self.limits is None else self.limits.fixed
+        spans: list[list[Span]] = [[] for _ in self.n_words]
+        names: list[list[str]] = [[] for _ in self.n_words]
+        for tree, start, end, label in phrases:
+            chain = fixed.get((start, end)) or chains[label]
+            spans[tree] += [(start, end)] * len(chain)
+            names[tree] += chain
+        trees = Trees.from_spans(self.n_words, spans, names)
+        cells = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
+        chances = np.log(np.maximum(self.likely[cells], _LEAST))
+        return replace(trees, scores=chances, marginals=self.phrases(cells))
 
 
-def _chances(
-    scores: SpanScores, cells: tuple[_Ints, ...], limits: Conditions | None = None
-) -> _Floats:
-    """Return the probability of every label of some spans, (cells, labels)."""
+def _label_chances(scores: SpanScores, cells: tuple[_Ints, ...]) -> _Floats:
+    """Return the probability of every label of some spans without constraints, (cells, labels)."""
     assert scores.labels is not None
     index = tuple(torch.from_numpy(axis).to(scores.labels.device) for axis in cells)
-    chances = scores.labels.detach()[index].double().softmax(-1).cpu().numpy()
+    chances: _Floats = scores.labels.detach()[index].double().softmax(-1).cpu().numpy()
     if not np.isfinite(chances.sum()):
         raise NotFiniteError("not-finite", "a sentence's label scores are NaN or infinite")
-    return chances if limits is None else limits.renormalise(chances, *cells[1:])
-
-
-def label_gains(
-    scores: SpanScores,
-    likely: _Floats,
-    cells: tuple[_Ints, ...],
-    threshold: float,
-    limits: Conditions | None = None,
-    unlabelled: float = 0.0,
-) -> _Floats:
-    """Return the gain of each chain on some spans, (cells, chains), -inf if not allowed."""
-    tree, start, end = cells
-    credit, size = _credit(scores.label_names, unlabelled)
-    gains = (_chances(scores, cells, limits) @ credit) * likely[cells][:, None] - threshold * size
-    gains[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
-    return gains
+    return chances
 
 
 @lru_cache(maxsize=8)
@@ -198,42 +185,25 @@ def _credit(names: tuple[str, ...], unlabelled: float) -> tuple[_Floats, _Floats
     )
 
 
-@kernel
-def best_spans(gain: _Floats, n: int) -> _Ints:
-    """Return the spans, words too, of the binary tree of the highest gain, in pre-order."""
-    best = np.zeros((n + 1, n + 1))
-    split = np.zeros((n + 1, n + 1), np.int64)
-    for w in range(1, n + 1):
-        for i in range(n - w + 1):
-            j = i + w
-            most = -1.0 if w > 1 else 0.0
-            for k in range(i + 1, j):
-                if best[i, k] + best[k, j] > most:
-                    most = best[i, k] + best[k, j]
-                    split[i, j] = k
-            best[i, j] = most + gain[i, j]
-    spans = np.empty((2 * n - 1, 2), np.int64)
-    waiting = np.empty((2 * n, 2), np.int64)
-    waiting[0, 0], waiting[0, 1] = 0, n
-    left, done = 1, 0
-    while left:
-        left -= 1
-        i, j = waiting[left]
-        spans[done, 0], spans[done, 1] = i, j
-        done += 1
-        if j - i > 1:
-            k = split[i, j]
-            waiting[left, 0], waiting[left, 1] = k, j
-            waiting[left + 1, 0], waiting[left + 1, 1] = i, k
-            left += 2
-    return spans
+def _best_nodes(gain: _Floats, n_words: torch.Tensor) -> tuple[_Ints, ...]:
+    """Return the spans, words too, of the binary trees of the highest gain, in pre-order.
+
+    Args:
+        gain: (sentences, n + 1, n + 1), 0 or more, of every span.
+        n_words: (sentences,).
+
+    Returns:
+        sentence, start and end of each span.
+    """
+    trees = best_trees(torch.from_numpy(gain), n_words)
+    sentence = np.repeat(np.arange(len(trees)), trees.n_words)
+    word = np.arange(len(sentence)) - trees.word_offsets[sentence]
+    tree = np.concatenate((trees.tree_of, sentence))
+    start, end = np.concatenate((trees.starts, word)), np.concatenate((trees.ends, word + 1))
+    order = np.lexsort((-end, start, tree))
+    return tree[order], start[order], end[order]
 
 
-_ANY, _EMPTY, _NOT_EMPTY = range(3)
-_LEAST = 1e-300
-
-
-@dataclass(frozen=True, slots=True)
 class Conditions:
     """Which labels each span of one sentence may have under constraints.
 
@@ -242,59 +212,40 @@ class Conditions:
     phrase without a known label; only the empty one if it is no phrase. The log of the total
     probability of its permitted labels is added to the span's score.
 
+    Args:
+        constraints: of the sentence.
+        n_words: number of words.
+        names: the parser's labels, the empty one first. A given label that is not among them is
+            copied to the tree, and permits every label while decoding.
+
     Attributes:
         crossed: (n + 1, n + 1) bool, True for spans that no tree may have.
-        kind: (n + 1, n + 1) int64, the row of ``permitted`` that applies to each span.
-        permitted: (kinds, labels) bool; the first row is all True.
+        permitted: (n + 1, n + 1, labels) bool.
+        required: (n + 1, n + 1) bool, True for spans that must be in the tree.
         fixed: span → its known labels, upper first.
+        spans: starts and ends of the spans with a constraint.
+
+    Raises:
+        AttreeError: a span outside the sentence.
     """
 
-    crossed: NDArray[np.bool_]
-    kind: _Ints
-    permitted: NDArray[np.bool_]
-    fixed: dict[Span, list[str]]
-
-    @classmethod
-    def build(cls, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> Conditions:
-        """Build the conditions of one sentence from its constraints.
-
-        Args:
-            constraints: of the sentence.
-            n_words: number of words.
-            names: the parser's labels, the empty one first. A given label that is not among them
-                is copied to the tree, and permits every label while decoding.
-
-        Raises:
-            AttreeError: a span outside the sentence.
-        """
-        crossed, side = constraints.crossed(n_words), n_words + 1
-        kind = np.zeros((side, side), np.int64)
+    def __init__(self, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> None:
+        self.crossed = constraints.crossed(n_words)
         empty = np.arange(len(names)) == 0
-        rows = [np.ones_like(empty), empty, ~empty]
+        self.permitted = np.ones((*self.crossed.shape, len(names)), bool)
+        self.required = np.zeros_like(self.crossed)
+        self.fixed: dict[Span, list[str]] = {}
         for span in constraints.forbidden:
-            kind[span] = _EMPTY
-        fixed = {}
+            self.permitted[span] = empty
         for span, labels in constraints.chains().items():
-            kind[span] = _NOT_EMPTY
+            self.required[span] = True
             chain = [label for label in labels if label is not None]
             if chain:
-                fixed[span] = chain
-                name = joined(chain)
-                if name in names:
-                    kind[span] = len(rows)
-                    rows.append(np.arange(len(names)) == names.index(name))
-        return cls(crossed, kind, np.stack(rows), fixed)
-
-    @property
-    def spans(self) -> tuple[_Ints, _Ints]:
-        """Starts and ends of the spans with a constraint."""
-        starts, ends = np.nonzero(self.kind != _ANY)
-        return starts, ends
-
-    @property
-    def required(self) -> NDArray[np.bool_]:
-        """Which spans must be in the tree, (n + 1, n + 1) bool."""
-        return self.kind >= _NOT_EMPTY
+                self.fixed[span] = chain
+            label = joined(chain)
+            is_label = [name == label for name in names]
+            self.permitted[span] = is_label if label in names[1:] else ~empty
+        self.spans = np.nonzero(~self.permitted.all(2))
 
     def weights(self, chances: _Floats) -> _Floats:
         """Return what to add to span scores, (n + 1, n + 1).
@@ -303,13 +254,13 @@ class Conditions:
             chances: label probabilities of ``spans``, (spans, labels).
         """
         weights = np.where(self.crossed, CROSSED, 0.0)
-        shares = (chances * self.permitted[self.kind[self.spans]]).sum(1)
+        shares = (chances * self.permitted[self.spans]).sum(1)
         weights[self.spans] += np.log(np.maximum(shares, _LEAST))
         return weights
 
     def renormalise(self, chances: _Floats, starts: _Ints, ends: _Ints) -> _Floats:
         """Return the label probabilities of some spans among their permitted labels."""
-        kept = np.maximum(chances, _LEAST) * self.permitted[self.kind[starts, ends]]
+        kept = np.maximum(chances, _LEAST) * self.permitted[starts, ends]
         shares: _Floats = kept / kept.sum(1, keepdims=True)
         return shares
 
@@ -332,17 +283,18 @@ def best_labelled(
     Raises:
         NotFiniteError: the sentence's scores are NaN or infinite.
     """
-    likely = span_chances(scores)
+    chart = _LabelChart(scores)
     side = int(scores.n_words[0]) + 1
     gains = np.zeros((side, side, len(scores.label_names)))
     starts, ends = np.triu_indices(side, 1)
     cells = (np.zeros_like(starts), starts, ends)
-    gains[starts, ends] = label_gains(scores, likely, cells, threshold, unlabelled=unlabelled)
+    gains[starts, ends] = chart.gains(cells, threshold, unlabelled)
     label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
-    spans = best_spans(gain, side - 1).tolist()
-    first = [(start, end, int(label[start, end])) for start, end in spans if label[start, end]]
+    _, start, end = _best_nodes(gain[None], scores.n_words)
+    nodes = zip(start.tolist(), end.tolist(), label[start, end].tolist(), strict=True)
+    first = [node for node in nodes if node[2]]
     totals, ranked = _rank_trees(gains, first, k)
-    trees = [labelled_trees(scores, likely, [(0, *node) for node in nodes]) for nodes in ranked]
+    trees = [chart.trees([(0, *node) for node in nodes]) for nodes in ranked]
     return Ranked(Trees.concatenate(trees), totals, _probabilities(scores, ranked))
 
 
@@ -387,10 +339,8 @@ def _probabilities(scores: SpanScores, trees: Sequence[Sequence[Node]]) -> list[
         for start, end, number in phrases:
             label[start, end] = number
         chances = np.take_along_axis(labels, label[:, :, None], 2)[:, :, 0]
-        allowed = ~crossing([node[:2] for node in phrases], len(labels))[None]
-        of_tree = log_partition(
-            span + torch.from_numpy(chances), n_words, torch.from_numpy(allowed)
-        )
+        allowed = torch.from_numpy(~crossing([node[:2] for node in phrases], len(labels)))[None]
+        of_tree = log_partition(span + torch.from_numpy(chances), n_words, allowed)
         words = float(np.diagonal(chances, 1).sum())
         probabilities.append(float(np.exp(float(of_tree - of_all) + words)))
     return probabilities

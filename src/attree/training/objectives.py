@@ -152,6 +152,9 @@ OBJECTIVES: dict[str, Loss] = {
 #: Most cells of a batch's tables, (sentences, words + 1, words + 1), computed at a time.
 _CELLS = 60_000
 
+#: Of early stopping: steps between two checks, and checks without a gain.
+_CHECK_EVERY, _PATIENCE = 20, 5
+
 #: association → margin of the losses
 MARGINS = {"log": 0.3, "raw": 0.01}
 
@@ -242,8 +245,6 @@ def train(
     plan: TrainingPlan,
     *,
     held_out: Callable[[], float] | None = None,
-    check_every: int = 20,
-    patience: int = 5,
     advance: Callable[[int], None] = lambda count: None,
 ) -> Report:
     """Train ``scorer`` in place, on its device.
@@ -258,7 +259,6 @@ def train(
         plan: of the training.
         held_out: returns F1 on held-out trees; if given, training stops once this no longer grows,
             and the best weights are kept.
-        check_every, patience: of early stopping, in steps and in checks without a gain.
         advance: called after each step.
 
     Raises:
@@ -300,13 +300,13 @@ def train(
         optimiser.step()
         report.losses.append(loss)
         advance(1)
-        if held_out is not None and (step % check_every == 0 or step == plan.steps):
+        if held_out is not None and (step % _CHECK_EVERY == 0 or step == plan.steps):
             f1 = held_out()
             report.checks.append((step, f1))
             if f1 > best_f1:
                 best_f1, report.best_step = f1, step
                 kept = copy.deepcopy(scorer.state_dict())
-            if step - report.best_step >= patience * check_every:
+            if step - report.best_step >= _PATIENCE * _CHECK_EVERY:
                 break
     if held_out is None:
         report.best_step = len(report.losses)

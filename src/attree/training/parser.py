@@ -65,7 +65,6 @@ class TrainedParser:
 
     Attributes:
         recipe: its parts, objective and decoder.
-        shape: part → its settings.
         scorer: the weights.
         encoder: slug, fingerprint and revision of its encoder.
         about: record of its training as JSON: seed, data hash, versions, dev score and the like.
@@ -74,12 +73,16 @@ class TrainedParser:
     """
 
     recipe: FewShotRecipe
-    shape: dict[str, dict[str, Any]]
     scorer: SpanScorer
     encoder: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
     trained_on: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     adapter: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> Mapping[str, Mapping[str, Any]]:
+        """Part → its settings."""
+        return self.scorer.shapes
 
     @property
     def layers(self) -> list[int]:
@@ -122,20 +125,18 @@ class TrainedParser:
 
         Trees have the marginals of their spans if the parser has a distribution over trees.
         """
-        scores, how = self.span_scores(batch), (self.recipe, threshold)
-        kept = {row: decode_batch(scores.take(row), *how, rules) for row, rules in known.items()}
-        return decode_batch(scores, *how).replaced(kept)
+        chart = TrainedChart(self.span_scores(batch), self.recipe, threshold)
+        alone = {row: replace(chart, scores=chart.scores.take(row)) for row in known}
+        return chart.trees().replaced({row: alone[row].trees(known[row]) for row in known})
 
     def decode(self, source: BatchSource) -> Trees:
         """Parse every sentence of a source, in its order."""
-        groups = _groups(source.lengths())
-        return Trees.concatenate([self.trees(source.batch(rows)) for rows in groups])
+        return Trees.concatenate([self.trees(batch) for batch in _batches(source)])
 
     def decode_with_marginals(self, source: BatchSource) -> tuple[Trees, NDArray[np.float64]]:
         """Parse as :meth:`decode`; also return each span's probability among binary trees."""
         trees, likely = [], []
-        for rows in _groups(source.lengths()):
-            batch = source.batch(rows)
+        for batch in _batches(source):
             trees.append(self.trees(batch))
             likely.append(likelihoods(self.span_scores(batch), trees[-1]))
         return Trees.concatenate(trees), np.concatenate(likely)
@@ -177,13 +178,9 @@ class TrainedParser:
 
 def gold_spans(gold: Sequence[GoldTree]) -> DistinctSpans:
     """Return the brackets of gold trees in the form that evaluation takes."""
-    return distinct_spans(gold_trees(gold), what="gold tree")
-
-
-def gold_trees(gold: Sequence[GoldTree]) -> Trees:
-    """Return trees of the brackets of gold trees, of two words and more."""
-    brackets = [[(s, e) for s, e in tree.brackets.tolist()] for tree in gold]
-    return Trees.from_spans([tree.n_words for tree in gold], brackets)
+    brackets = [tree.brackets.tolist() for tree in gold]
+    trees = Trees.from_spans([tree.n_words for tree in gold], brackets)
+    return distinct_spans(trees, what="gold tree")
 
 
 def right_branching_f1(gold: Sequence[GoldTree]) -> float:
@@ -192,16 +189,18 @@ def right_branching_f1(gold: Sequence[GoldTree]) -> float:
     return float(count_each(gold_spans(gold), trees).corpus_f1[0])
 
 
-def _groups(lengths: Sequence[int]) -> Iterator[range]:
-    """Yield consecutive ranges of sentences whose padded matrices stay small."""
-    first, longest = 0, 0
-    for number, length in enumerate(lengths):
+def _batches(source: BatchSource) -> Iterator[Batch]:
+    """Yield batches of consecutive sentences whose padded matrices stay small."""
+    rows: list[int] = []
+    longest = 0
+    for number, length in enumerate(source.lengths()):
         longest = max(longest, length)
-        if number > first and longest**2 * (number + 1 - first) > _CELLS_AT_A_TIME:
-            yield range(first, number)
-            first, longest = number, length
-    if lengths:
-        yield range(first, len(lengths))
+        if rows and longest**2 * (len(rows) + 1) > _CELLS_AT_A_TIME:
+            yield source.batch(rows)
+            rows, longest = [], length
+        rows.append(number)
+    if rows:
+        yield source.batch(rows)
 
 
 def save_parser(parser: TrainedParser, folder: Path, *, card: str = "", half: bool = False) -> None:
@@ -247,12 +246,9 @@ def load_parser(
             empty = SpanScorer(description.recipe, description.shape)
         least = sum(parameter.numel() for parameter in empty.parameters())
         if least > size:
-            raise _damaged(
-                path,
-                f"parser.json describes at least {least:,} weights, but this file has {size:,} "
-                "bytes: they do not belong together",
-                "too-few-bytes",
-            )
+            problem = f"parser.json describes at least {least:,} weights, but this file has "
+            problem += f"{size:,} bytes: they do not belong together"
+            raise _damaged(path, problem, "too-few-bytes")
         scorer = SpanScorer(description.recipe, description.shape)
     except (TypeError, KeyError):
         raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
@@ -264,21 +260,19 @@ def load_parser(
             raise _damaged(path, "trained_on is no list of whole numbers of 64 bits")
         trained_on = hashes.numpy().view(np.uint64)
         for name, tensor in tensors.items():
-            kind = str(tensor.dtype).removeprefix("torch.")
             if tensor.dtype not in _FLOATS:
+                kind = str(tensor.dtype).removeprefix("torch.")
                 problem = f"are {kind}, but must be floats of 16 or 32 bits"
-            elif not tensor.isfinite().all():
-                problem = "are not all finite"
-            else:
-                continue
-            raise _damaged(path, f"the weights {name} {problem}")
+                raise _damaged(path, f"the weights {name} {problem}")
+            if not tensor.isfinite().all():
+                raise _damaged(path, f"the weights {name} are not all finite")
         scorer.load_state_dict(tensors)
     except (SafetensorError, RuntimeError, KeyError, OSError):
         problem = "these weights are cut short or belong to another parser"
         raise _damaged(path, problem) from None
     scorer = scorer.to(device).eval()
-    parts = (description.shape, scorer, description.raw["encoder"], description.raw["about"])
-    return TrainedParser(recipe, *parts, trained_on, adapter)
+    raw = description.raw
+    return TrainedParser(recipe, scorer, raw["encoder"], raw["about"], trained_on, adapter)
 
 
 def _damaged(path: Path, problem: str, code: str = "damaged-weights") -> AttreeError:
@@ -333,39 +327,12 @@ class TrainedModel:
         return [matrix[:n, :n] for matrix, n in zip(matrices.cpu().numpy(), words, strict=True)]
 
 
-def decode_batch(
-    scores: SpanScores,
-    recipe: FewShotRecipe,
-    threshold: float = 0.0,
-    constraints: Constraints | None = None,
-) -> Trees:
-    """Return the trees of a batch, with marginals if the parser has a distribution over trees.
-
-    Args:
-        scores: of the batch.
-        recipe: of the parser.
-        threshold: spans less probable are left out.
-        constraints: for a batch of one sentence.
-    """
-    if recipe.decoder == "labelled_risk":
-        least, share = threshold or recipe.threshold, recipe.unlabelled
-        trees = decode_labelled(scores, least, constraints, unlabelled=share)
-        return with_tags(trees, scores)
-    trees = decode(scores, recipe.score, recipe.decoder, threshold, constraints)
-    if recipe.has_distribution and constraints is not None:
-        likely = TrainedChart(scores, recipe).marginals(constraints)
-        trees = replace(trees, marginals=likely[trees.starts, trees.ends])
-    elif recipe.has_distribution and trees.marginals is None:
-        trees = replace(trees, marginals=likelihoods(scores, trees))
-    return with_tags(trees, scores)
-
-
 @dataclass(frozen=True, slots=True)
 class TrainedChart:
-    """Span scores of one sentence (:class:`attree.parsers.batches.SentenceScores`).
+    """Span scores of one sentence (:class:`attree.parsers.batches.SentenceScores`), or of a batch.
 
     Attributes:
-        scores: of a batch of one sentence.
+        scores: of a batch, of one sentence for all but :meth:`trees` without constraints.
         recipe: of the parser.
         threshold: spans less probable are left out.
     """
@@ -374,9 +341,20 @@ class TrainedChart:
     recipe: FewShotRecipe
     threshold: float = 0.0
 
-    def trees(self, constraints: Constraints) -> Trees:
-        """Return the tree that keeps to constraints, decoded as the parser does."""
-        return decode_batch(self.scores, self.recipe, self.threshold, constraints)
+    def trees(self, constraints: Constraints | None = None) -> Trees:
+        """Return the trees, with marginals if the parser has a distribution over trees."""
+        scores, recipe = self.scores, self.recipe
+        if recipe.decoder == "labelled_risk":
+            least, share = self.threshold or recipe.threshold, recipe.unlabelled
+            trees = decode_labelled(scores, least, constraints, unlabelled=share)
+            return with_tags(trees, scores)
+        trees = decode(scores, recipe.score, recipe.decoder, self.threshold, constraints)
+        if recipe.has_distribution and constraints is not None:
+            likely = self.marginals(constraints)
+            trees = replace(trees, marginals=likely[trees.starts, trees.ends])
+        elif recipe.has_distribution and trees.marginals is None:
+            trees = replace(trees, marginals=likelihoods(scores, trees))
+        return with_tags(trees, scores)
 
     def best(self, k: int) -> Ranked:
         """Return the k best trees by what the decoder maximises, with the parser's span scores.

@@ -39,7 +39,6 @@ COMBINATIONS = {
     "log": (lambda a: (a + FLOOR).log_(), lambda w: w, lambda a: a),
     # the article's Σ w A, w a distribution that starts uniform, whose log is the association
     "article": (lambda a: a, lambda w: w.softmax(-1), lambda a: (a + FLOOR).log()),
-    "raw": (lambda a: a, lambda w: w, lambda a: a),
 }
 
 #: A part's settings, as JSON.
@@ -100,10 +99,6 @@ class ScorePart(nn.Module, ABC):
     @abstractmethod
     def scores(self, features: Any, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every span of a batch, with dropout if ``noise`` is given."""
-
-    def attention(self, features: Any) -> Tensor | None:
-        """Return the trained association, (sentences, words, words), if it has one."""
-        return None
 
 
 class ProjectionPart(ScorePart):
@@ -295,6 +290,15 @@ class HeadPart(ScorePart):
         return span_scores(inside, n_words, outside[0] if outside else None)
 
 
+@torch.no_grad()
+def _draw(weights: Sequence[Tensor], plan: TrainingPlan) -> None:
+    """Draw weights, (outputs, inputs) each, from the plan's seed."""
+    generator = torch.Generator().manual_seed(plan.seed)
+    for matrix in weights:
+        bound = math.sqrt(1.0 / matrix.shape[1])
+        matrix.uniform_(-bound, bound, generator=generator)
+
+
 #: Size of the hidden layer, as in the authors' program.
 _HIDDEN = 250
 
@@ -333,12 +337,8 @@ class SpanPart(BoundaryReader):
 
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
         """Draw the first weights from the plan's seed."""
-        generator = torch.Generator().manual_seed(plan.seed)
-        with torch.no_grad():
-            for weights in (self.before.weight, self.after.weight, self.last.weight):
-                bound = math.sqrt(1.0 / weights.shape[1])
-                weights.uniform_(-bound, bound, generator=generator)
-            self.last.bias.zero_()
+        _draw((self.before.weight, self.after.weight, self.last.weight), plan)
+        nn.init.zeros_(self.last.bias)
 
     def sides(self) -> Sides:
         """Return the weights of the first layer."""
@@ -527,14 +527,9 @@ class DependencyPart(BoundaryReader):
 
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
         """Draw the first weights from the plan's seed."""
-        generator = torch.Generator().manual_seed(plan.seed)
-        with torch.no_grad():
-            for part in (self.dependent, self.head):
-                bound = math.sqrt(1.0 / part.weight.shape[1])
-                part.weight.uniform_(-bound, bound, generator=generator)
-                part.bias.zero_()
-            bound = math.sqrt(1.0 / len(self.root))
-            self.pair.uniform_(-bound, bound, generator=generator)
+        _draw((self.dependent.weight, self.head.weight, self.pair), plan)
+        nn.init.zeros_(self.dependent.bias)
+        nn.init.zeros_(self.head.bias)
 
     def sides(self) -> Sides:
         """Return the weights of words as dependents and as heads."""
@@ -710,7 +705,7 @@ class Batch:
 
 
 class _Shared:
-    """The products of boundary states with the weights of all parts that read them.
+    """Parts that read the same boundaries, with packed copies of their weights.
 
     Args:
         parts: by name.
@@ -718,15 +713,16 @@ class _Shared:
 
     def __init__(self, parts: Mapping[str, BoundaryReader]) -> None:
         before, after = zip(*(part.sides() for part in parts.values()), strict=True)
-        self._outputs = {name: len(weights) for name, weights in zip(parts, before, strict=True)}
+        self._parts, self._sizes = parts, [len(weights) for weights in before]
         self._sides = [packed(torch.cat(side)) for side in (before, after)]
 
-    def __call__(self, features: Mapping[str, Sides]) -> dict[str, Sides]:
-        """Return the products of each part, as :meth:`BoundaryReader.read` takes them."""
-        states = features[next(iter(self._outputs))]
-        sizes = list(self._outputs.values())
-        parts = [side(x).split(sizes, -1) for side, x in zip(self._sides, states, strict=True)]
-        return dict(zip(self._outputs, zip(*parts, strict=True), strict=True))
+    def scores(self, batch: Batch) -> dict[str, SpanScores]:
+        """Score every span of a batch by each part, from one product for all of them."""
+        states = batch.features[next(iter(self._parts))]
+        pairs = zip(self._sides, states, strict=True)
+        products = zip(*(side(x).split(self._sizes, -1) for side, x in pairs), strict=True)
+        parts = zip(self._parts.items(), products, strict=True)
+        return {name: part.read(sides, batch.n_words) for (name, part), sides in parts}
 
 
 class SpanScorer(nn.Module):
@@ -745,6 +741,7 @@ class SpanScorer(nn.Module):
         made: Mapping[str, ScorePart] = MappingProxyType({}),
     ) -> None:
         super().__init__()
+        self.shapes = shapes
         parts = {x: made.get(x) or PARTS[x](recipe, shapes[x]) for x in recipe.parts}
         self.parts = nn.ModuleDict(parts)
         self._shared: list[_Shared] = []
@@ -786,7 +783,7 @@ class SpanScorer(nn.Module):
     def freeze(self) -> None:
         """Pack copies of the weights for parsing, those of parts that read the same together.
 
-        Training, which scores with noise, forgets them again.
+        The weights must not be trained any more.
         """
         groups: dict[Any, dict[str, BoundaryReader]] = {}
         for name, part in self.each().items():
@@ -796,27 +793,16 @@ class SpanScorer(nn.Module):
                 groups.setdefault(part.reads(), {})[name] = part
         self._shared = [_Shared(group) for group in groups.values()]
 
-    def _thaw(self) -> None:
-        self._shared = []
-        for part in self.each().values():
-            if isinstance(part, ProjectionPart):
-                part.projection.frozen = ()
-
     def scores(self, batch: Batch, noise: Noise = None) -> SpanScores:
         """Score every span of a batch, with dropout if ``noise`` is given."""
-        features, n_words = batch.features, batch.n_words
-        if noise is not None:
-            self._thaw()
-        products: dict[str, Sides] = {}
+        scored: dict[str, SpanScores] = {}
         for shared in self._shared:
-            products |= shared(features)
-
-        def scored(name: str, part: ScorePart) -> SpanScores:
-            if isinstance(part, BoundaryReader) and name in products:
-                return part.read(products[name], n_words)
-            return part.scores(features[name], n_words, noise)
-
-        return sum_parts([scored(name, part) for name, part in self.each().items()])
+            scored |= shared.scores(batch)
+        parts = [
+            scored.get(name) or part.scores(batch.features[name], batch.n_words, noise)
+            for name, part in self.each().items()
+        ]
+        return sum_parts(parts)
 
     def association(self, batch: Batch) -> Tensor:
         """Return the trained association, (sentences, words, words).
@@ -824,13 +810,11 @@ class SpanScorer(nn.Module):
         Raises:
             AttreeError: no part has one.
         """
-        for name, part in self.each().items():
-            association = part.attention(batch.features[name])
-            if association is not None:
-                return association
-        raise AttreeError(
-            "no-association", "this parser has no trained association", fix="choose fpio or fpoa"
-        )
+        part = self.each().get("projection")
+        if not isinstance(part, ProjectionPart):
+            problem = "this parser has no trained association"
+            raise AttreeError("no-association", problem, fix="choose fpio or fpoa")
+        return part.attention(batch.features["projection"])
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the optimiser's parameter groups, each part with its own learning rate."""
@@ -863,7 +847,7 @@ class BatchSource:
 
     def lengths(self) -> list[int]:
         """Return the number of pieces of each sentence."""
-        return [len(record.word_of) for record in self._records]
+        return [len(record.pieces.ids) for record in self._records]
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the optimiser's parameter groups: none, since kept features do not change."""

@@ -87,14 +87,13 @@ class Projection(nn.Module):
         biases = torch.cat((self.query_bias, self.key_bias), 2)[:, 0]
         self.frozen = tuple(map(packed, weights, biases))
 
-    def forward(self, batch: StateBatch, states: Tensor | None = None) -> Tensor:
+    def forward(self, batch: StateBatch, states: Tensor) -> Tensor:
         """Return raw word-level associations, (layers, sentences, words, words), zero-padded.
 
         Args:
-            batch: the hidden states.
-            states: used instead of ``batch.states`` (after dropout).
+            batch: where the hidden states belong.
+            states: these states, after dropout.
         """
-        states = batch.states if states is None else states
         size = self.query.shape[2]
         sentences, pieces = batch.pieces.mask.shape
         width = size // self.heads

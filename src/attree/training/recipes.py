@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from attree.base.errors import AttreeError
-from attree.base.languages import code_in
 from attree.base.reading import described, read_described
 from attree.base.registry import check_name
 from attree.decoding import DECODERS
@@ -120,7 +119,7 @@ class TrainingPlan:
 CHOICES = {
     "objective": ("likelihood", "margin", "tree_crf", "chart_margin", "labelled_tree_crf"),
     "association": ("log", "raw"),
-    "combination": ("log", "article", "raw"),
+    "combination": ("log", "article"),
     "score": ("outside", "inside_outside"),
     "decoder": (*DECODERS, "minimum_risk", "optional_chart", "labelled_risk"),
 }
@@ -230,11 +229,11 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     wrong = next((value for value in settings.values() if value in LABELLED), None)
     wrong = "label_layers" if "label_layers" in settings else wrong
     if wrong is not None and "labels" not in base.parts:
-        raise AttreeError(
-            "needs-labels",
+        problem, fix = (
             f"{wrong} needs a parser with labels",
-            fix="choose tree-crf-labelled, or leave it out",
+            "choose tree-crf-labelled, or leave it out",
         )
+        raise AttreeError("needs-labels", problem, fix=fix)
     return replace(base, **settings)  # type: ignore[arg-type]
 
 
@@ -292,13 +291,14 @@ class _Encoder(msgspec.Struct):
 
 
 class _Table(msgspec.Struct):
-    language: str | None = None
     punctuation: str | None = None
 
 
 class _Training(msgspec.Struct):
+    """Facts of a training; the language is a code, empty for several."""
+
     table: _Table = msgspec.field(default_factory=_Table)
-    language: Annotated[str, Meta(pattern=_CODE)] | None = None
+    language: Annotated[str, Meta(pattern=_CODE)] = ""
     threshold: Share | None = None
 
 
@@ -318,12 +318,6 @@ class Description(msgspec.Struct):
     encoder: _Encoder
     about: _Training
     raw: dict[str, Any] = {}
-
-    @property
-    def language(self) -> str:
-        """Language code of the trees, empty if several; earlier files have only a table's name."""
-        named = self.about.language
-        return code_in(self.about.table.language or "") if named is None else named
 
 
 def read_description(folder: str | Path) -> Description:
@@ -351,9 +345,8 @@ def read_description(folder: str | Path) -> Description:
 
 def invalid(code: str, problem: str, path: str | Path) -> AttreeError:
     """Return the error of an invalid value in a ``parser.json``."""
-    return AttreeError(
-        code, f"this {DESCRIPTION} is not valid: {problem}", file=path, fix="train it again"
-    )
+    problem = f"this {DESCRIPTION} is not valid: {problem}"
+    return AttreeError(code, problem, file=path, fix=_AGAIN)
 
 
 def _is_good(key: str, value: Any) -> bool:

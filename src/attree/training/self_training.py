@@ -99,12 +99,12 @@ def sure_trees(
     if not kept:
         problem = "the parser of the first round finds no phrase in the raw sentences"
         raise AttreeError("no-phrases", problem, fix="train span-parser, or on more trees or steps")
-    gold = []
-    for tree in kept:
-        nodes = slice(trees.offsets[tree], trees.offsets[tree + 1])
-        spans = zip(trees.starts[nodes].tolist(), trees.ends[nodes].tolist(), strict=True)
-        gold.append(gold_tree(len(sentences[tree]), [*spans], name=f"raw sentence {tree}"))
-    return GoldTrees(kept, [sentences[tree] for tree in kept], gold)
+    words = [sentences[tree] for tree in kept]
+    gold = [
+        gold_tree(len(tree.words), tree.spans, name=f"raw sentence {row}")
+        for row, tree in zip(kept, trees.take(kept).each(words), strict=True)
+    ]
+    return GoldTrees(kept, words, gold)
 
 
 def sureness(trees: Trees) -> NDArray[np.float64]:
