@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,21 +21,12 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request, cookie_parser
-from starlette.responses import (
-    FileResponse,
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 #: The most bytes of a request's body; an action has less than a thousandth of that.
 LARGEST_BODY = 64 * 1024
@@ -64,13 +55,12 @@ class Guard:
     Args:
         app: the application that answers.
         port: port of the page.
-        token: token of the link; a new one by default.
     """
 
-    def __init__(self, app: Any, port: int, token: str = "") -> None:
+    def __init__(self, app: ASGIApp, port: int) -> None:
         self.app, self.port = app, port
-        self.token = token or secrets.token_urlsafe(32)
-        self._cookie, self._key = f"attree-{port}", secrets.token_urlsafe(32)
+        self.token, self._key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._cookie = f"attree-{port}"
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         self._used = False
 
@@ -84,7 +74,7 @@ class Guard:
         if scope["type"] != "http":  # no WebSocket is served
             return
 
-        async def guarded(message: MutableMapping[str, Any]) -> None:
+        async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
@@ -115,7 +105,7 @@ class Guard:
         if self._used:
             return PlainTextResponse(_USED.format(page=f"http://{request.headers['host']}/"), 403)
         self._used = True
-        response = RedirectResponse("/", 303)
+        response = Response(status_code=303, headers={"Location": "/"})
         response.set_cookie(self._cookie, self._key, httponly=True, samesite="strict")
         return response
 
