@@ -151,12 +151,6 @@ def encoders(word: CompletionContext) -> list[str]:
     return [name for name in offered if name.startswith(word.incomplete)]
 
 
-def written_formats(word: CompletionContext) -> list[str]:
-    """Offer the treebank formats that can be written."""
-    formats = load("attree.treebank.convert:writable")()
-    return [name for name in formats if name.startswith(word.incomplete)]
-
-
 _UNSUPERVISED, _RECIPES = "attree.decoding:UNSUPERVISED", "attree.training.recipes:RECIPES"
 
 #: Parsers that can parse: ready ones, and folders that ``attree train`` wrote.
@@ -171,6 +165,7 @@ trained_decoders = offering("attree.training.recipes:CHOICES.decoder")
 objectives = offering("attree.training.recipes:CHOICES.objective")
 sources = offering("attree.association.sources:SOURCES")
 treebank_formats = offering("attree.treebank.formats:FORMATS")
+written_formats = offering("attree.treebank.convert:writable")
 bulk_formats = offering("attree.bulk.output:FORMATS")
 ways = offering("attree.annotate.choosing:WAYS")
 

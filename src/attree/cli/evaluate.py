@@ -17,6 +17,7 @@ from attree.base.options import ReadingOptions
 from attree.base.terminal import in_json, safe, say
 from attree.cli.treebank import TreeOptions
 from attree.training.options import Steps
+from attree.treebank.language_file import settings_of
 
 if TYPE_CHECKING:
     from attree.apps.search import Match
@@ -84,7 +85,6 @@ def evaluate_command(
         start: First weights: encoder, random, or a parser. Default: as attree train has it.
     """
     from attree.base.tables import show
-    from attree.treebank.language_file import settings_of
 
     settings = settings_of(**reading.given(), accept_loss=accept_loss)
     words = {"predictions": predictions, "gold": gold, "train": train, "test": test, "split": split}
@@ -164,8 +164,6 @@ def measures_command(
     """
     from attree.apps.measures import check_output, write_measures
     from attree.apps.reading import Reading
-    from attree.base.terminal import safe
-    from attree.treebank.language_file import settings_of
 
     check_output(output, overwrite=overwrite)
     reading = Reading(settings_of(**{"punctuation": "keep", **how.given()}))
@@ -214,7 +212,6 @@ def search_command(
     """
     from attree.apps.reading import Reading
     from attree.apps.search import Pattern, search
-    from attree.treebank.language_file import settings_of
 
     compiled = Pattern(pattern)
     asked = {"punctuation": "keep", **reading.given(), **reading_trees.given()}
