@@ -34,6 +34,7 @@ class LogRecord(msgspec.Struct):
     """The keys of a log record that later runs read; its other keys are for people."""
 
     action: str
+    program: str = ""
     words: tuple[str, ...] = ()
     edits: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
     names: tuple[str, ...] = ()
@@ -179,13 +180,10 @@ def check(folder: Path) -> None:
 def _is_ours(log: Path) -> bool:
     if not log.is_file():
         return False
-    with log.open("rb") as handle:
-        first = handle.readline(1 << 16)
-    try:
-        record = json.loads(first)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and BEGIN.items() <= record.items()
+    with log.open("rb") as handle, contextlib.suppress(msgspec.MsgspecError, RecursionError):
+        first = msgspec.json.decode(handle.readline(1 << 16), type=LogRecord)
+        return first.action == BEGIN["action"] and first.program == BEGIN["program"]
+    return False
 
 
 @contextlib.contextmanager

@@ -111,13 +111,8 @@ class Proposer:
         """Return the ``labels`` or ``tags`` that the parser knows."""
         return sorted(name for name in _names(self.parser.model.trained, part) if name != NO_LABEL)
 
-    def takes(self, words: Sequence[str]) -> bool:
-        """Tell whether a sentence fits the encoder."""
-        with self._encoding:
-            return not self.parser.encoder.tokenise([list(words)])[0].too_long
-
     def chart(self, words: Sequence[str]) -> Chart:
-        """Run the encoder over a sentence."""
+        """Run the encoder over a sentence, as :meth:`attree.parsers.parser.Parser.chart`."""
         with self._encoding:
             return self.parser.chart(list(words))
 

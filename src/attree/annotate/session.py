@@ -40,6 +40,9 @@ WEAK = 0.5
 #: The number of sentences that undo can go back; each keeps its chart.
 _MOST_FINISHED = 20
 
+#: Code of an error of a sentence that is passed over → the reason that is counted.
+_PASSED_OVER = {"too-long": TOO_LONG, "not-finite": FAILED}
+
 #: The most labels, or tags, that the page offers.
 _MOST_LABELS = 60
 
@@ -271,15 +274,13 @@ class Session:
             self.shown = self._again.pop()
             return
         for source in self._waiting:
-            if not self.proposer.takes(source.words):
-                self.passed[TOO_LONG] += 1
-                continue
             try:
                 self.shown = self._propose(source)
-            except NotFiniteError:
-                self.passed[FAILED] += 1
-                continue
-            return
+                return
+            except AttreeError as error:
+                if error.code not in _PASSED_OVER:
+                    raise
+                self.passed[_PASSED_OVER[error.code]] += 1
 
     def _propose(self, source: OriginalSentence) -> Shown:
         """Return a sentence with its first proposal by the current parser."""

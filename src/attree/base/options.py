@@ -309,7 +309,7 @@ Column = Annotated[str, _option("Column of Parquet, field of JSON Lines.")]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Options that are keys of ``language.yaml``; None leaves a key to the files' format."""
+    """Options that are keys of ``language.yaml`` or of a recipe; None leaves a key as it is."""
 
     def given(self) -> dict[str, Any]:
         """Return the options that are set, by key; ``-`` alone stands for no label."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -102,7 +100,8 @@ def evaluate_command(
             print("\n".join(wrong))
             return
         gold_trees = Gold.read(scored_on, settings)
-        _tell(gold_trees.refused)
+        for line in gold_trees.refused:
+            say(line)
         scored = evaluate(gold_trees, systems, how)
         show(scored.tables())
         for drawing in scored.worst(worst):
@@ -124,15 +123,10 @@ def evaluate_command(
     plan = FewShotPlan(names, sizes, draws, encoder, steps, device, max_words, allow_overlap, start)
     trained = train or predictions or []
     treebanks = [Treebank.read_all(paths, settings) for paths in (trained, test) if paths]
-    for treebank in treebanks:
-        _tell(treebank.refused)
+    for line in (line for treebank in treebanks for line in treebank.refused):
+        say(line)
     drawn, tested = treebanks if split is None else split_by(treebanks[0], split, trained[0])
     show(evaluate_trained(drawn, tested, plan).tables())
-
-
-def _tell(refused: Iterable[str]) -> None:
-    for line in refused:
-        print(line, file=sys.stderr)
 
 
 def measures_command(
