@@ -8,7 +8,6 @@ has, are bounded.
 
 import contextlib
 import errno
-import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError
+from attree.base.reading import reason_of
 
 #: The most bytes of a request's body; an action has less than a thousandth of that.
 LARGEST_BODY = 64 * 1024
@@ -193,7 +193,7 @@ def _answer(session: Session, body: bytes) -> Response:
 
 def _not_saved(error: OSError) -> str:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    reason = "the disk is full" if full else os.strerror(error.errno or 0).lower()
+    reason = "the disk is full" if full else reason_of(error)
     where = f" ({error.filename})" if error.filename else ""
     return f"Not saved: {reason}{where}. Nothing is lost: make room and try again."
 
@@ -222,17 +222,13 @@ def listen(port: int) -> socket.socket:
     Raises:
         AttreeError: the port is taken.
     """
-    # asyncio turns off Nagle's algorithm, which costs 40 ms, only if the protocol is named
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen()  # the link may be opened before the server runs
+        listener = socket.create_server((HOST, port))
     except OSError as error:
-        listener.close()
-        reason = os.strerror(error.errno or 0).lower()
-        problem = f"port {port} cannot be used ({reason})"
+        problem = f"port {port} cannot be used ({reason_of(error)})"
         raise AttreeError("port-taken", problem, fix="leave --port out for a free one") from None
+    # its connections inherit this: Nagle's algorithm costs 40 ms
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 

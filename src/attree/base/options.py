@@ -43,34 +43,23 @@ def needs(**leaders: str) -> Callable[[Command], Command]:
     Of several leaders, separated by spaces, one is enough.
     """
 
-    return _marked(NEEDS, leaders)
+    return partial(_mark, NEEDS, leaders)
 
 
 def excludes(*together: str) -> Callable[[Command], Command]:
     """Declare which options exclude each other: ``excludes("brackets json")``."""
 
-    return _marked(EXCLUDES, together)
+    return partial(_mark, EXCLUDES, together)
 
 
-def _marked(name: str, value: Any) -> Callable[[Command], Command]:
-    def mark(command: Command) -> Command:
-        setattr(command, name, value)
-        return command
-
-    return mark
+def _mark(name: str, value: Any, command: Command) -> Command:
+    setattr(command, name, value)
+    return command
 
 
-def between(least: float, most: float | None = None) -> Callable[[Any, Any], None]:
+def between(least: float, most: float | None = None) -> validators.Number:
     """Return a validator that refuses numbers out of bounds (inclusive), alone or in a list."""
-
-    bounds = f"at least {least}" if most is None else f"between {least} and {most}"
-
-    def check(_: Any, value: Any) -> None:
-        numbers = value if isinstance(value, list | tuple) else [value]
-        if not all(n is None or least <= n <= (n if most is None else most) for n in numbers):
-            raise ValueError(f"It must be {bounds}.")
-
-    return check
+    return validators.Number(gte=least, lte=most)
 
 
 _COMMA = re.compile(r",(?![^{]*\})")
