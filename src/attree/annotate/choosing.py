@@ -10,20 +10,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
+from attree.parsers.parser import Parser
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import read_sentences, refuse_treebanks
 from attree.raw_text.words import Tokeniser
 from attree.trees import OK
-
-if TYPE_CHECKING:
-    from attree.parsers.parser import Parser
-
 
 #: Way of choosing → its function of a parser's measures; ``random`` needs no parser.
 WAYS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -22,9 +22,6 @@ from attree.treebank import formats
 from attree.treebank.language import discover
 from attree.treebank.language_file import LanguageKeys, as_settings, check_settings, settings_of
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
-
-if TYPE_CHECKING:
-    from attree.treebank.cleaning import CleaningCounts
 
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
@@ -267,32 +264,27 @@ def _convert(
     if not check or inspector.counts.read == 0:
         refuse(inspector)
     if output or rejected:
+        from attree.base.provenance import provenance
         from attree.base.schemas import REJECTED, write_table
 
-        metadata = _metadata(job, inspector.counts)
+        counts, settings = inspector.counts, dataclasses.asdict(job.settings)
+        metadata = provenance(
+            code=["attree.cli.treebank:run"],
+            settings=settings | {"files": [str(file) for file in job.files]},
+            language=job.language,
+            split=job.split,
+            counts=counts.as_dict() | {"left_out": counts.left_out},
+            note=counts.note,
+            crossing=counts.crossing,
+            words_removed=round(counts.removed, 4),
+            punctuation=counts.punctuation,
+            punctuation_reason=counts.reason,
+            **{key: settings[key] for key in ("format", "derived")},
+        )
         if rejected:
             write_table(rejected, table_of_rejected(others), schema=REJECTED, metadata=metadata)
         if output:
             write_table(output, sentences, schema=sentences.schema, metadata=metadata)
-
-
-def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
-    from attree.base.provenance import provenance
-
-    settings = dataclasses.asdict(job.settings)
-    return provenance(
-        code=["attree.cli.treebank:run"],
-        settings=settings | {"files": [str(file) for file in job.files]},
-        language=job.language,
-        split=job.split,
-        counts=counts.as_dict() | {"left_out": counts.left_out},
-        note=counts.note,
-        crossing=counts.crossing,
-        words_removed=round(counts.removed, 4),
-        punctuation=counts.punctuation,
-        punctuation_reason=counts.reason,
-        **{key: settings[key] for key in ("format", "derived")},
-    )
 
 
 def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
