@@ -31,8 +31,8 @@ def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     begun(tmp_path / "bank")
     with opened(tmp_path / "bank") as folder:
         assert folder.trees == TREE
-        assert folder.records() == msgspec.convert(RECORDS, list[LogRecord])
-        assert [one.words for one in folder.sentences()] == [("a", "b")]
+        assert folder.records == msgspec.convert(RECORDS, list[LogRecord])
+        assert [one.words for one in folder.sentences] == [("a", "b")]
 
 
 def test_lines_corrected_by_hand_stay(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_line_that_is_no_record_is_told_by_its_number_and_left_out(
     with (tmp_path / LOG).open("a", encoding="utf-8") as log:
         log.write(f'{line}\n{{"action": "skip", "words": ["c"]}}\n')
     with opened(tmp_path) as folder:
-        actions = [one.action for one in folder.records()]
+        actions = [one.action for one in folder.records]
     assert actions == ["begin", "accept", "skip"]
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and f"{LOG}:3: " in said and "left out" in said

@@ -178,7 +178,7 @@ def test_its_log_is_read_again_without_a_word(
         session.accept()
     capsys.readouterr()
     with opened(tmp_path / "bank") as folder:
-        assert [record.action for record in folder.records()][:2] == ["begin", "accept"]
+        assert [record.action for record in folder.records][:2] == ["begin", "accept"]
     assert capsys.readouterr().err == ""
 
 
@@ -281,7 +281,7 @@ def test_a_parser_is_trained_every_few_trees(session_of: Begin, tmp_path: Path) 
         assert state["trained"]["took_over"]
         assert labels(session) == {"NP": "1"}
         assert session.shown is not None  # with a new proposal, as it is not corrected yet
-        assert session.shown.proposal.likely is not None
+        assert session.shown.likely is not None
         session.accept()
         session.end()
     log = [json.loads(line) for line in (tmp_path / "bank" / LOG).read_text().splitlines()]

@@ -244,7 +244,7 @@ def _options() -> Iterator[Row]:
     for name, start in (("parse", "parse {base}/lines.txt"),
                         ("grammar", "grammar train {base}/dev.mrg")):  # fmt: skip
         command = f"{start} --threads 99999 --output out"
-        yield Row(f"threads-{name}", command, ("--threads", "between 1 and 1024"), status=2)
+        yield Row(f"threads-{name}", command, ("--threads", "Must be <= 1024"), status=2)
     tune = "encoder tune --encoder {base}/checkpoint --text {base}/lines.txt --output out"
     for name, option in (("rate", "learning-rate -1"), ("rate-nan", "learning-rate nan"),
                          ("pieces", "length 7")):  # fmt: skip

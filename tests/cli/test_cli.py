@@ -118,10 +118,10 @@ def test_options_without_effect_and_second_ones_are_refused(words: str, says: st
     ("words", "says"),
     [
         ("try x --best 1.5", "1.5 for --best is no whole number"),
-        ("try x --best 100000", "between 1 and 10000"),
+        ("try x --best 100000", "--best. Must be <= 10000"),
         ("train --sentences a.mrg --output p --trees 3 --steps .5", "no whole number"),
-        (f"train --sentences a.mrg --output p --seed {10**30}", "between 0 and 4294967295"),
-        ("train --sentences a.mrg --output p --learning-rate 1e30", "between 0 and 1"),
+        (f"train --sentences a.mrg --output p --seed {10**30}", "Must be <= 4294967295"),
+        ("train --sentences a.mrg --output p --learning-rate 1e30", "Must be <= 1"),
         ("parse a.txt --output o --scheduler ''", "--scheduler requires an argument"),
         ("publish p --output o --licence '' --sources s", "--licence requires an argument"),
     ],

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from attree.base.errors import AttreeError
@@ -47,7 +48,7 @@ def test_rows_survive_json(planned: Plan) -> None:
     for row in rows(
         planned({"layers": ["tuned"], "candidates": [0, 1], "dropouts": [0.1], "apart": 2})
     ):
-        assert ExperimentRow.of(asdict(row)) == row
+        assert msgspec.json.decode(json.dumps(asdict(row)), type=ExperimentRow) == row
         assert (row.candidates, row.dropouts) == (("0", "1"), (0.1,))
 
 
@@ -132,8 +133,8 @@ def test_the_plan_s_file_holds_the_rows_of_each_job(planned: Plan, tmp_path: Pat
     found.write(tmp_path / "plan.json")
     written = json.loads((tmp_path / "plan.json").read_text())
     for name, job in found.by_name.items():
-        assert tuple(ExperimentRow.of(one) for one in written["jobs"][name]) == job.rows
-    assert [ExperimentRow.of(one) for one in written["rows"]["e"]] == rows(found)
+        assert msgspec.convert(written["jobs"][name], tuple[ExperimentRow, ...]) == job.rows
+    assert msgspec.convert(written["rows"]["e"], list[ExperimentRow]) == rows(found)
     assert [place[1:] for place in written["tables"]["e"]["places"]] == [
         ["upio", "3", ""], ["upio", "5", ""], ["trained", "3", ""],
     ]  # fmt: skip

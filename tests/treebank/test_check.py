@@ -133,7 +133,7 @@ class TestLoss:
     def test_a_share_that_is_none(self, attree, tmp_path: Path) -> None:
         (tmp_path / "a.mrg").write_text(TREE)
         done = attree("a.mrg", "--check", "--accept-loss", "2")
-        assert "--accept-loss. It must be between 0 and 1" in str(done.status)
+        assert "--accept-loss. Must be <= 1" in str(done.status)
         done = attree("a.mrg", "--check", "--accept-loss", "x")
         assert "Invalid value for --accept-loss" in str(done.status)
 

@@ -10,20 +10,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
+from attree.parsers.parser import Parser
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import read_sentences, refuse_treebanks
 from attree.raw_text.words import Tokeniser
 from attree.trees import OK
-
-if TYPE_CHECKING:
-    from attree.parsers.parser import Parser
-
 
 #: Way of choosing → its function of a parser's measures; ``random`` needs no parser.
 WAYS = {
@@ -35,30 +31,12 @@ RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Bounds on the number of words of a sentence, both included."""
-
-    least: int
-    most: int
-
-    def __post_init__(self) -> None:
-        """Refuse bounds that no sentence fits.
-
-        Raises:
-            AttreeError: the least number of words is larger than the most, or below 2.
-        """
-        if not 2 <= self.least <= self.most:
-            problem = f"no sentence to annotate has {self.least} to {self.most} words"
-            raise AttreeError("bad-words", problem, fix="give a smaller number first, from 2 on")
-
-
-@dataclass(slots=True)
 class Pool:
     """Sentences to choose from.
 
     Attributes:
         words: of each sentence, in random order.
-        seen: the number of distinct sentences within the window.
+        seen: the number of distinct sentences of these lengths.
         left_out: reason → number of sentences or lines left out.
     """
 
@@ -70,7 +48,7 @@ class Pool:
 def read_pool(
     inputs: Iterable[Path],
     split: Tokeniser,
-    window: Window,
+    lengths: tuple[int, int],
     *,
     size: int,
     seed: int,
@@ -81,44 +59,44 @@ def read_pool(
     Args:
         inputs: files and folders, as for :func:`attree.raw_text.inputs.find_inputs`.
         split: splits texts into sentences of words.
-        window: of their lengths.
+        lengths: the fewest and the most words of a sentence.
         size: how many are drawn at most; all sentences are equally likely.
         seed: of the draw.
         column: of Parquet and JSON Lines.
 
     Raises:
-        AttreeError: an input cannot be read, is a treebank, or no sentence is left.
+        AttreeError: no sentence has these lengths, an input cannot be read, is a treebank, or no
+            sentence is left.
     """
-    generator, pool, seen = np.random.default_rng(seed), Pool([], 0, Counter()), set[int]()
+    least, most = lengths
+    if not 2 <= least <= most:
+        problem = f"no sentence to annotate has {least} to {most} words"
+        raise AttreeError("bad-words", problem, fix="give a smaller number first, from 2 on")
+    generator, drawn, seen = np.random.default_rng(seed), list[list[str]](), set[int]()
+    left_out: Counter[str] = Counter()
     files, _ = find_inputs(inputs)
     refuse_treebanks(files)
     for _, _, status, sentences in read_sentences(files, column, split):
         if status != OK:
-            pool.left_out[f"lines {status}"] += 1
+            left_out[f"lines {status}"] += 1
         for words in sentences:
-            if not window.least <= len(words) <= window.most:
-                pool.left_out["too short or too long"] += 1
+            if not least <= len(words) <= most:
+                left_out["too short or too long"] += 1
             elif hash(tuple(words)) in seen:
-                pool.left_out["repeated"] += 1
+                left_out["repeated"] += 1
             else:
                 seen.add(hash(tuple(words)))
-                _draw(pool, words, size, generator)
-    if not pool.words:
-        why = ", ".join(f"{count:,} {reason}" for reason, count in pool.left_out.items())
+                if len(drawn) < size:
+                    drawn.append(words)
+                elif (position := int(generator.integers(len(seen)))) < size:
+                    drawn[position] = words  # reservoir sampling
+    if not drawn:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         problem = f"no sentence to choose from ({why or 'no line'})"
         fix = "give another --min-words or --max-words, or other text"
         raise AttreeError("no-sentences", problem, file=files[0].path, fix=fix)
-    generator.shuffle(pool.words)
-    return pool
-
-
-def _draw(pool: Pool, words: list[str], size: int, generator: np.random.Generator) -> None:
-    """Add a sentence to the pool; once it is full, maybe replace another (reservoir sampling)."""
-    pool.seen += 1
-    if len(pool.words) < size:
-        pool.words.append(words)
-    elif (position := int(generator.integers(pool.seen))) < size:
-        pool.words[position] = words
+    generator.shuffle(drawn)
+    return Pool(drawn, len(seen), left_out)
 
 
 #: For each sentence wanted, this many of the most uncertain are compared for diversity.

@@ -6,8 +6,8 @@ The log tells which sentences earlier sessions have done, and with how many corr
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +34,7 @@ class LogRecord(msgspec.Struct):
     """The keys of a log record that later runs read; its other keys are for people."""
 
     action: str
+    program: str = ""
     words: tuple[str, ...] = ()
     edits: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
     names: tuple[str, ...] = ()
@@ -70,46 +71,42 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-@dataclass(slots=True)
 class Folder:
     """The two files of a treebank under annotation, as they are on disk.
 
     The text of the trees is kept, so that lines corrected by hand stay corrected.
 
-    Attributes:
+    Args:
         path: path of the folder.
+
+    Attributes:
         trees: text of ``train.ptb``, a tree on each line.
         log: text of ``annotations.jsonl``, an action on each line.
+
+    Raises:
+        AttreeError: a file of earlier runs cannot be read.
     """
 
-    path: Path
-    trees: str = ""
-    log: str = ""
-    _on_disk: dict[str, bytes] = field(default_factory=dict)
-
-    def read(self) -> None:
-        """Read the files of earlier runs.
-
-        Raises:
-            AttreeError: a file cannot be read.
-        """
-        for name in (TREES, LOG):
-            if (self.path / name).exists():
-                self._on_disk[name] = read_bytes(self.path / name, what="file", largest=_LARGEST)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._on_disk = {
+            name: read_bytes(path / name, what="file", largest=_LARGEST)
+            for name in (TREES, LOG)
+            if (path / name).exists()
+        }
+        log = self._on_disk.get(LOG, b"").decode("utf-8", "replace")
         try:
-            self.trees = self._on_disk.get(TREES, b"").decode()
+            trees = self._on_disk.get(TREES, b"").decode()
         except UnicodeDecodeError:
-            raise AttreeError(
-                "encoding", "this file is not UTF-8", file=self.path / TREES, fix="convert it"
-            ) from None
-        self.log = self._on_disk.get(LOG, b"").decode("utf-8", "replace")
+            problem = "this file is not UTF-8"
+            raise AttreeError("encoding", problem, file=path / TREES, fix="convert it") from None
         self.trees, self.log = (
-            text + "\n" if text and not text.endswith("\n") else text
-            for text in (self.trees, self.log)
+            text + "\n" if text and not text.endswith("\n") else text for text in (trees, log)
         )
 
+    @cached_property
     def records(self) -> list[LogRecord]:
-        """Return the actions logged so far; a line that is no record is reported and left out."""
+        """The actions of earlier runs; a line that is no record is reported and left out."""
         records = []
         for number, line in enumerate(self.log.split("\n")[:-1], 1):
             try:
@@ -120,8 +117,9 @@ class Folder:
                 say(f"{self.path / LOG}:{number}: {problem} — it is left out")
         return records
 
+    @cached_property
     def sentences(self) -> list[Sentence]:
-        """Return the trees saved so far; one that cannot be read is reported and left out."""
+        """The trees of earlier runs; one that cannot be read is reported and left out."""
         if not self.trees.strip():
             return []
         return list(read_whole([self.path / TREES], SplitSettings(functions="keep"), say))
@@ -182,13 +180,10 @@ def check(folder: Path) -> None:
 def _is_ours(log: Path) -> bool:
     if not log.is_file():
         return False
-    with log.open("rb") as handle:
-        first = handle.readline(1 << 16)
-    try:
-        record = json.loads(first)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and BEGIN.items() <= record.items()
+    with log.open("rb") as handle, contextlib.suppress(msgspec.MsgspecError, RecursionError):
+        first = msgspec.json.decode(handle.readline(1 << 16), type=LogRecord)
+        return first.action == BEGIN["action"] and first.program == BEGIN["program"]
+    return False
 
 
 @contextlib.contextmanager
@@ -205,7 +200,6 @@ def opened(path: Path) -> Iterator[Folder]:
             for left in path.glob(f".{name}.*.part"):  # of a process that was killed
                 left.unlink(missing_ok=True)
         folder = Folder(path)
-        folder.read()
         try:
             yield folder
         finally:

@@ -14,11 +14,12 @@ from attree.base.errors import AttreeError
 from attree.parsers.parser import Chart, Parser
 from attree.training.features import features_of
 from attree.training.fit import build_scorer, fit
-from attree.training.gold import GoldTree, GoldTrees, gold_tree
+from attree.training.gold import GoldTrees, read_trees
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.training.recipes import WITH_LABELS, TrainingPlan, recipe
 from attree.training.start import Start
 from attree.treebank.sentence import Sentence
+from attree.treebank.table import to_table
 from attree.trees.tree import NO_LABEL, Tree
 
 #: The recipe of new parsers. Phrases without a label count as labelled ``X``, since labels tell
@@ -32,21 +33,11 @@ _LEAST_WORDS = 3
 _LEAST_COMPARED, _PARTS = 3, 3
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A proposed tree that agrees with the draft.
-
-    Attributes:
-        tree: the tree of the highest score.
-        likely: (n + 1, n + 1) probabilities of spans, or None if the parser has none.
-    """
-
-    tree: Tree
-    likely: NDArray[np.float64] | None
-
-
-def propose(chart: Chart, draft: Draft) -> Proposal:
+def propose(chart: Chart, draft: Draft) -> tuple[Tree, NDArray[np.float64] | None]:
     """Return the best tree of a sentence under the constraints of its draft.
+
+    Returns:
+        the tree, and (n + 1, n + 1) probabilities of spans, or None if the parser has none.
 
     Raises:
         AttreeError: no tree meets them.
@@ -54,9 +45,9 @@ def propose(chart: Chart, draft: Draft) -> Proposal:
     constraints = draft.constraints()
     tree = chart.tree(constraints)
     try:
-        return Proposal(tree, chart.marginals(constraints))
+        return tree, chart.marginals(constraints)
     except AttreeError:  # split scores give no distribution
-        return Proposal(tree, None)
+        return tree, None
 
 
 @dataclass(slots=True)
@@ -120,13 +111,8 @@ class Proposer:
         """Return the ``labels`` or ``tags`` that the parser knows."""
         return sorted(name for name in _names(self.parser.model.trained, part) if name != NO_LABEL)
 
-    def takes(self, words: Sequence[str]) -> bool:
-        """Tell whether a sentence fits the encoder."""
-        with self._encoding:
-            return not self.parser.encoder.tokenise([list(words)])[0].too_long
-
     def chart(self, words: Sequence[str]) -> Chart:
-        """Run the encoder over a sentence."""
+        """Run the encoder over a sentence, as :meth:`attree.parsers.parser.Parser.chart`."""
         with self._encoding:
             return self.parser.chart(list(words))
 
@@ -214,19 +200,14 @@ def gold_trees(sentences: Sequence[Sentence]) -> GoldTrees:
     Raises:
         AttreeError: there is no such tree.
     """
-    usable = [sentence for sentence in sentences if _usable(sentence)]
+    usable = [
+        replace(tree, spans=tuple((i, j, label or NO_LABEL) for i, j, label in tree.spans))
+        for tree in sentences
+        if _usable(tree)
+    ]
     if not usable:
         raise AttreeError("no-trees", "no tree of three words or more is saved yet")
-    gold = [_gold(sentence) for sentence in usable]
-    return GoldTrees(list(range(len(usable))), [list(sentence.words) for sentence in usable], gold)
-
-
-def _gold(tree: Sentence) -> GoldTree:
-    spans = [(start, end) for start, end, _ in tree.spans]
-    labels = [label or NO_LABEL for _, _, label in tree.spans]
-    gold = gold_tree(len(tree.words), spans, name=f"{tree.file}:{tree.line}", labels=labels)
-    tags = set(tree.tags) - {"", NO_LABEL}
-    return replace(gold, tags=tuple(tag or NO_LABEL for tag in tree.tags)) if tags else gold
+    return read_trees(to_table(usable), range(len(usable)))
 
 
 def labelled_f1(gold: Sequence[Sentence], trees: Sequence[Tree]) -> float:

@@ -8,10 +8,9 @@ has, are bounded.
 
 import contextlib
 import errno
-import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,21 +20,13 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request, cookie_parser
-from starlette.responses import (
-    FileResponse,
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from attree.base.reading import reason_of
 
 #: The most bytes of a request's body; an action has less than a thousandth of that.
 LARGEST_BODY = 64 * 1024
@@ -64,13 +55,12 @@ class Guard:
     Args:
         app: the application that answers.
         port: port of the page.
-        token: token of the link; a new one by default.
     """
 
-    def __init__(self, app: Any, port: int, token: str = "") -> None:
+    def __init__(self, app: ASGIApp, port: int) -> None:
         self.app, self.port = app, port
-        self.token = token or secrets.token_urlsafe(32)
-        self._cookie, self._key = f"attree-{port}", secrets.token_urlsafe(32)
+        self.token, self._key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._cookie = f"attree-{port}"
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         self._used = False
 
@@ -84,7 +74,7 @@ class Guard:
         if scope["type"] != "http":  # no WebSocket is served
             return
 
-        async def guarded(message: MutableMapping[str, Any]) -> None:
+        async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
@@ -115,7 +105,7 @@ class Guard:
         if self._used:
             return PlainTextResponse(_USED.format(page=f"http://{request.headers['host']}/"), 403)
         self._used = True
-        response = RedirectResponse("/", 303)
+        response = Response(status_code=303, headers={"Location": "/"})
         response.set_cookie(self._cookie, self._key, httponly=True, samesite="strict")
         return response
 
@@ -203,7 +193,7 @@ def _answer(session: Session, body: bytes) -> Response:
 
 def _not_saved(error: OSError) -> str:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    reason = "the disk is full" if full else os.strerror(error.errno or 0).lower()
+    reason = "the disk is full" if full else reason_of(error)
     where = f" ({error.filename})" if error.filename else ""
     return f"Not saved: {reason}{where}. Nothing is lost: make room and try again."
 
@@ -232,17 +222,13 @@ def listen(port: int) -> socket.socket:
     Raises:
         AttreeError: the port is taken.
     """
-    # asyncio turns off Nagle's algorithm, which costs 40 ms, only if the protocol is named
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen()  # the link may be opened before the server runs
+        listener = socket.create_server((HOST, port))
     except OSError as error:
-        listener.close()
-        reason = os.strerror(error.errno or 0).lower()
-        problem = f"port {port} cannot be used ({reason})"
+        problem = f"port {port} cannot be used ({reason_of(error)})"
         raise AttreeError("port-taken", problem, fix="leave --port out for a free one") from None
+    # its connections inherit this: Nagle's algorithm costs 40 ms
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 

@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from attree.annotate.draft import CORRECTIONS, Draft, ShownPhrase, labelled_spans, proposed, tree_of
 from attree.annotate.folder import BEGIN, Folder, accepted, finished, now, order_of_labels
-from attree.annotate.proposals import Proposal, Proposer, Trained, propose
+from attree.annotate.proposals import Proposer, Trained, propose
 from attree.annotate.text import (
     REPEATED,
     OriginalSentence,
@@ -32,13 +32,16 @@ from attree.raw_text.lines import refuse_treebanks
 from attree.raw_text.words import tokeniser
 from attree.treebank.sentence import Sentence
 from attree.trees import FAILED, TOO_LONG
-from attree.trees.tree import NO_LABEL
+from attree.trees.tree import NO_LABEL, Tree
 
 #: A phrase of a lower probability is marked as weak.
 WEAK = 0.5
 
 #: The number of sentences that undo can go back; each keeps its chart.
 _MOST_FINISHED = 20
+
+#: Code of an error of a sentence that is passed over → the reason that is counted.
+_PASSED_OVER = {"too-long": TOO_LONG, "not-finite": FAILED}
 
 #: The most labels, or tags, that the page offers.
 _MOST_LABELS = 60
@@ -52,7 +55,7 @@ class Shown:
         source: the sentence with its file and line.
         chart: the parser's chart of it, which gives trees under constraints.
         drafts: the first draft, and the draft after each correction.
-        proposal: the tree under the last draft.
+        tree, likely: the tree under the last draft, and what :func:`propose` gives beside it.
         parser: name of the parser.
         actions: log records of the corrections.
         began: time when it was shown, in seconds.
@@ -62,7 +65,8 @@ class Shown:
     source: OriginalSentence
     chart: Chart
     drafts: list[Draft]
-    proposal: Proposal
+    tree: Tree
+    likely: NDArray[np.float64] | None
     parser: str
     actions: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -75,16 +79,7 @@ class Shown:
 
     def nodes(self) -> list[ShownPhrase]:
         """Return the phrases shown."""
-        return self.drafts[-1].nodes(self.proposal.tree)
-
-
-@dataclass(slots=True)
-class Finished:
-    """A sentence that was accepted or skipped, and the text of the trees before that."""
-
-    shown: Shown
-    trees: str
-    accepted: bool
+        return self.drafts[-1].nodes(self.tree)
 
 
 class Session:
@@ -92,13 +87,10 @@ class Session:
 
     Args:
         folder: the folder of the treebank.
-        saved: its trees so far.
         sentences: the sentences to annotate.
         passed: reason → number of sentences passed over.
         proposer: proposes trees.
         log: fields of the log record that begins the session, such as the language.
-        curve: number of corrections of each sentence accepted in earlier sessions.
-        order: labels of earlier sessions, in the order of their digits.
 
     Attributes:
         lock: hold it to read :attr:`version` and act on it.
@@ -107,28 +99,27 @@ class Session:
     def __init__(
         self,
         folder: Folder,
-        saved: list[Sentence],
         sentences: Iterator[OriginalSentence],
         passed: Counter[str],
         proposer: Proposer,
         log: dict[str, Any],
-        curve: Sequence[int] = (),
-        order: Sequence[str] = (),
     ) -> None:
         self.folder, self.passed, self.proposer = folder, passed, proposer
         self._waiting = sentences
         self._again: list[Shown] = []
         self.lock = threading.RLock()
         self.version, self.saved_now = 0, 0
-        self._finished: deque[Finished] = deque(maxlen=_MOST_FINISHED)
-        self._saved = saved
-        self._curve = list(curve)
+        # the sentence, and the text of the trees before it was accepted or skipped
+        self._finished: deque[tuple[Shown, str]] = deque(maxlen=_MOST_FINISHED)
+        self._saved = list(folder.sentences)
+        self._curve = [record.edits for record in accepted(folder.records)]
         self._pending: list[dict[str, Any]] = [{"time": now(), **BEGIN, **log}]
         self._labels = Counter(name for tree in self._saved for name in _labels_of(tree))
         names = {*self._labels, *proposer.names("labels")}
+        self._logged = order_of_labels(folder.records)
         # a label keeps its digit: new labels are added at the end
-        self._order = dict.fromkeys([*(name for name in order if name in names), *self._labels])
-        self._logged = list(order)
+        kept = [name for name in self._logged if name in names]
+        self._order = dict.fromkeys([*kept, *self._labels])
         proposer.told = self._log_training
         self.shown: Shown | None = None
         self._next()
@@ -170,12 +161,13 @@ class Session:
             if action not in CORRECTIONS:
                 raise AttreeError("unknown-action", f"unknown action {action!r}")
             draft = CORRECTIONS[action](shown.drafts[-1], (start, end), to, label)
-            shown.proposal = propose(shown.chart, draft)
+            shown.tree, shown.likely = propose(shown.chart, draft)
             shown.drafts.append(draft)
             more: dict[str, Any] = {"to": list(to)} if action == "move" else {}
             if action in ("label", "tag"):
                 more["label"] = label.strip()
-            self._note(shown, action, start=start, end=end, **more)
+            where = {"start": start, "end": end}
+            shown.actions.append(self._record(shown.source, action, **where, **more))
             self.version += 1
 
     def undo(self) -> None:
@@ -187,9 +179,9 @@ class Session:
         with self.lock:
             shown = self.shown
             if shown is not None and shown.edits:
-                shown.proposal = propose(shown.chart, shown.drafts[-2])
+                shown.tree, shown.likely = propose(shown.chart, shown.drafts[-2])
                 shown.drafts.pop()
-                self._note(shown, "undo")
+                shown.actions.append(self._record(shown.source, "undo"))
             elif self._finished:
                 self._reopen()
             else:
@@ -205,7 +197,7 @@ class Session:
         """
         with self.lock:
             shown = self._current()
-            tags = shown.drafts[-1].tags_of(shown.proposal.tree)
+            tags = shown.drafts[-1].tags_of(shown.tree)
             tree = tree_of(shown.source.words, shown.nodes(), tags)
             brackets = tree.brackets()
             self._finish(
@@ -255,24 +247,25 @@ class Session:
         self.folder.save(trees, records)
         self._logged = order
         self._pending.clear()
-        self._finished.append(Finished(shown, before, action == "accept"))
+        self._finished.append((shown, before))
         self.version += 1
 
     def _reopen(self) -> None:
         """Show the last finished sentence again, and take its tree out of the treebank."""
-        last = self._finished[-1]
-        record = self._record(last.shown.source, "reopen", words=list(last.shown.source.words))
-        self.folder.save(last.trees, [*self._pending, record])
+        last, trees = self._finished[-1]
+        record = self._record(last.source, "reopen", words=list(last.source.words))
+        was_accepted = trees != self.folder.trees
+        self.folder.save(trees, [*self._pending, record])
         self._pending.clear()
         self._finished.pop()
-        if last.accepted:
+        if was_accepted:
             self._labels.subtract(_labels_of(self._saved.pop()))
             self._curve.pop()
             self.saved_now -= 1
-        last.shown.actions.clear()
+        last.actions.clear()
         if self.shown is not None:
             self._again.append(self.shown)
-        self.shown = last.shown
+        self.shown = last
 
     def _next(self) -> None:
         """Show the next sentence that fits the encoder."""
@@ -281,33 +274,28 @@ class Session:
             self.shown = self._again.pop()
             return
         for source in self._waiting:
-            if not self.proposer.takes(source.words):
-                self.passed[TOO_LONG] += 1
-                continue
             try:
                 self.shown = self._propose(source)
-            except NotFiniteError:
-                self.passed[FAILED] += 1
-                continue
-            return
+                return
+            except AttreeError as error:
+                if error.code not in _PASSED_OVER:
+                    raise
+                self.passed[_PASSED_OVER[error.code]] += 1
 
     def _propose(self, source: OriginalSentence) -> Shown:
         """Return a sentence with its first proposal by the current parser."""
         free, name = Draft(len(source.words)), self.proposer.name
         draft = free if source.given is None else Draft.of(source.given)
         chart = self.proposer.chart(source.words)
-        shown = Shown(source, chart, [draft], propose(chart, draft), name)
+        shown = Shown(source, chart, [draft], *propose(chart, draft), name)
         if source.given is not None:
-            shown.doubts = propose(chart, free).likely
+            _, shown.doubts = propose(chart, free)
         return shown
 
     def _current(self) -> Shown:
         if self.shown is None:
             raise AttreeError("all-done", "all sentences are done")
         return self.shown
-
-    def _note(self, shown: Shown, action: str, **more: Any) -> None:
-        shown.actions.append(self._record(shown.source, action, **more))
 
     @staticmethod
     def _record(source: OriginalSentence, action: str, **more: Any) -> dict[str, Any]:
@@ -344,27 +332,22 @@ class Session:
 
     def _sentence(self, shown: Shown) -> dict[str, Any]:
         nodes, first, draft = [], shown.drafts[0], shown.drafts[-1]
-        tags = draft.tags_of(shown.proposal.tree)
+        tags = draft.tags_of(shown.tree)
         changed = {index for index, tag in draft.tags.items() if first.tags.get(index) != tag}
         for node in shown.nodes():
             span = (node.start, node.end)
             # an uncorrected phrase of the original tree, which the parser may doubt
             as_given = node.fixed and shown.source.given is not None and span in first.fixed
-            likely = shown.doubts if as_given else shown.proposal.likely
-            sure = None if likely is None else float(likely[span])
+            likely = shown.doubts if as_given else shown.likely
             whole = node.end - node.start == len(shown.source.words)
-            weak = sure is not None and sure < WEAK and (as_given or not node.fixed) and not whole
-            nodes.append(
-                {
-                    "start": node.start,
-                    "end": node.end,
-                    "label": node.label,
-                    "fixed": node.fixed and not as_given,
-                    "given": as_given,
-                    "flat": node.flat,
-                    "weak": round(sure, 2) if weak and sure is not None else None,
-                }
-            )
+            can_be_weak = not whole and (as_given or not node.fixed)
+            sure = float(likely[span]) if likely is not None and can_be_weak else 1.0
+            how = {
+                "fixed": node.fixed and not as_given,
+                "given": as_given,
+                "weak": round(sure, 2) if sure < WEAK else None,
+            }
+            nodes.append(asdict(node) | how)
         return {
             "file": shown.source.file,
             "line": shown.source.line,
@@ -406,17 +389,13 @@ def begin(request: AnnotationRequest, folder: Folder) -> Session:
     Raises:
         AttreeError: the text has no sentence to annotate, or all are done.
     """
-    saved = folder.sentences()
-    records = folder.records()
-    done = finished(records, saved)
+    done = finished(folder.records, folder.sentences)
     passed: Counter[str] = Counter()
     code, sentences = _to_annotate(request, folder, done, passed)
     parser = Parser.of(request.parser, device=request.device)
     proposer = Proposer(parser, request.name, request.every)
     log = {"language": folder.path.name, "rules": code, "encoder": request.parser.encoder.slug}
-    curve = [record.edits for record in accepted(records)]
-    order = order_of_labels(records)
-    session = Session(folder, saved, sentences, passed, proposer, log, curve, order)
+    session = Session(folder, sentences, passed, proposer, log)
     if session.shown is None:
         raise _no_sentence(request.texts[0], passed, before=bool(done))
     return session

@@ -108,11 +108,8 @@ class Cluster(ABC):
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
-        self.security = self.secured()
-
-    def secured(self) -> Security:
-        """Return the security settings: by default a certificate made for this run."""
-        return Security.temporary()
+        # a certificate made for this run, or those of Dask's configuration
+        self.security = Security.temporary() if self.ours else Security()
 
     @abstractmethod
     def running(self, private: Path) -> AbstractContextManager[Any]:
@@ -188,10 +185,6 @@ class Address(Cluster):
     """Any Dask scheduler that a user runs."""
 
     ours = False
-
-    def secured(self) -> Security:
-        """Return the certificates of Dask's configuration."""
-        return Security()
 
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:

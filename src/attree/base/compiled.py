@@ -113,14 +113,13 @@ def _lazy(function: _Function, *, cached: bool = True, **options: Any) -> _Funct
 def _declare(function: Callable[..., Any], cached: bool, options: Mapping[str, Any]) -> Any:
     import numba
 
+    # empty means beside the source
     beside = keeps_beside(Path(function.__code__.co_filename).parent)
-    folder = None if beside else cache_folder()
-    if not cached or (folder is None and not beside):
+    folder = "" if beside else cache_folder()
+    if not cached or folder is None:
         return numba.njit(**options)(function)
     config: Any = numba.config
-    before = config.CACHE_DIR
-    # Numba reads it when a kernel is declared; empty means beside the source
-    config.CACHE_DIR = "" if folder is None else str(folder)
+    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)  # read when a kernel is declared
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # the folder cannot be written after all

@@ -127,7 +127,8 @@ def candidates(texts: Iterable[str]) -> tuple[str, ...]:
         two-letter codes, the likeliest first: two where a short text may be in either and other
         rules would split it; none where there are no letters, or hardly any.
     """
-    text = " ".join(islice(_beginnings(texts), 64))[:_ENOUGH]
+    beginnings = (" ".join(text[:_ENOUGH].split()) for text in texts)
+    text = " ".join(islice(filter(None, beginnings), 64))[:_ENOUGH]
     if not any(character.isalpha() for character in text):
         return ()
     from py3langid.langid import RAW_FLOOR
@@ -157,17 +158,6 @@ def language_of_most(sentences: Sequence[Sequence[str]]) -> str:
     counts = Counter(detect([" ".join(words)]) for words in sentences[::step])
     code, count = counts.most_common(1)[0] if counts else ("", 0)
     return code if 3 * count >= 2 * counts.total() else ""
-
-
-def _beginnings(texts: Iterable[str]) -> Iterable[str]:
-    """Yield the first characters of texts until there are enough to detect a language."""
-    left = _ENOUGH
-    for text in texts:
-        if part := " ".join(text[:_ENOUGH].split()):
-            yield part
-            left -= len(part)
-        if left <= 0:
-            return
 
 
 @functools.cache

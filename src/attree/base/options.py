@@ -43,34 +43,23 @@ def needs(**leaders: str) -> Callable[[Command], Command]:
     Of several leaders, separated by spaces, one is enough.
     """
 
-    return _marked(NEEDS, leaders)
+    return partial(_mark, NEEDS, leaders)
 
 
 def excludes(*together: str) -> Callable[[Command], Command]:
     """Declare which options exclude each other: ``excludes("brackets json")``."""
 
-    return _marked(EXCLUDES, together)
+    return partial(_mark, EXCLUDES, together)
 
 
-def _marked(name: str, value: Any) -> Callable[[Command], Command]:
-    def mark(command: Command) -> Command:
-        setattr(command, name, value)
-        return command
-
-    return mark
+def _mark(name: str, value: Any, command: Command) -> Command:
+    setattr(command, name, value)
+    return command
 
 
-def between(least: float, most: float | None = None) -> Callable[[Any, Any], None]:
+def between(least: float, most: float | None = None) -> validators.Number:
     """Return a validator that refuses numbers out of bounds (inclusive), alone or in a list."""
-
-    bounds = f"at least {least}" if most is None else f"between {least} and {most}"
-
-    def check(_: Any, value: Any) -> None:
-        numbers = value if isinstance(value, list | tuple) else [value]
-        if not all(n is None or least <= n <= (n if most is None else most) for n in numbers):
-            raise ValueError(f"It must be {bounds}.")
-
-    return check
+    return validators.Number(gte=least, lte=most)
 
 
 _COMMA = re.compile(r",(?![^{]*\})")
@@ -151,12 +140,6 @@ def encoders(word: CompletionContext) -> list[str]:
     return [name for name in offered if name.startswith(word.incomplete)]
 
 
-def written_formats(word: CompletionContext) -> list[str]:
-    """Offer the treebank formats that can be written."""
-    formats = load("attree.treebank.convert:writable")()
-    return [name for name in formats if name.startswith(word.incomplete)]
-
-
 _UNSUPERVISED, _RECIPES = "attree.decoding:UNSUPERVISED", "attree.training.recipes:RECIPES"
 
 #: Parsers that can parse: ready ones, and folders that ``attree train`` wrote.
@@ -171,6 +154,7 @@ trained_decoders = offering("attree.training.recipes:CHOICES.decoder")
 objectives = offering("attree.training.recipes:CHOICES.objective")
 sources = offering("attree.association.sources:SOURCES")
 treebank_formats = offering("attree.treebank.formats:FORMATS")
+written_formats = offering("attree.treebank.convert:writable")
 bulk_formats = offering("attree.bulk.output:FORMATS")
 ways = offering("attree.annotate.choosing:WAYS")
 
@@ -314,7 +298,7 @@ Column = Annotated[str, _option("Column of Parquet, field of JSON Lines.")]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Options that are keys of ``language.yaml``; None leaves a key to the files' format."""
+    """Options that are keys of ``language.yaml`` or of a recipe; None leaves a key as it is."""
 
     def given(self) -> dict[str, Any]:
         """Return the options that are set, by key; ``-`` alone stands for no label."""

@@ -139,12 +139,11 @@ def read_described(
     *,
     what: str,
     fix: str | None = None,
-    largest: int = LARGEST_DESCRIPTION,
 ) -> _Described:
     """Read JSON that must have the form of ``kind``.
 
     Args:
-        path: a regular file of at most ``largest`` bytes.
+        path: a regular file of at most :data:`LARGEST_DESCRIPTION` bytes.
         kind: a dataclass or ``msgspec.Struct`` whose annotations give types and ranges
             (``Annotated[int, msgspec.Meta(ge=1)]``), or any type that msgspec decodes.
         what: the file's kind, for messages.
@@ -155,7 +154,7 @@ def read_described(
     """
     import msgspec
 
-    text = read_bytes(path, what=what, largest=largest)
+    text = read_bytes(path, what=what)
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:

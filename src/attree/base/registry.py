@@ -64,6 +64,7 @@ def load(reference: str) -> Any:
 def choices(registry: str) -> list[str]:
     """Return the names in a registry: ``attree.decoding:DECODERS``, ``…recipes:CHOICES.decoder``.
 
+    ``attree.treebank.convert:writable``, a function, returns them.
     A registry that is a literal dict or tuple is parsed, not imported: some modules take seconds to
     import.
     """
@@ -74,7 +75,7 @@ def choices(registry: str) -> list[str]:
     names = load(f"{module}:{name}")
     for key in keys:
         names = names[key]
-    return list(names)
+    return list(names() if callable(names) else names)
 
 
 def _literal_names(module: str, name: str) -> list[str]:

@@ -16,6 +16,7 @@ from cyclopts import Parameter
 from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions, between
+from attree.base.registry import choose
 from attree.base.terminal import progress, safe, say, silent
 from attree.ready import default_parser
 
@@ -145,9 +146,8 @@ def choose_command(
         min_words: Shortest sentence, in words.
         pool: Number of sentences, drawn at random, to choose from.
     """
-    from attree.annotate.choosing import RANDOM, WAYS, Window, measure, read_pool
-    from attree.base.files import check_apart, check_new, write_text
-    from attree.base.registry import choose
+    from attree.annotate.choosing import RANDOM, WAYS, measure, read_pool
+    from attree.base.files import check_new, write_text
     from attree.bulk.run import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
     from attree.parsers.parser import Parser
@@ -160,14 +160,12 @@ def choose_command(
         raise AttreeError("unknown-format", problem, file=output, fix=fix)
     if by != RANDOM and parser is None:
         parser = default_parser()
-    if output is not None:
-        check_apart([output], inputs)
-        check_new([output], overwrite=overwrite)
-    window = Window(min_words, max_words)
+    check_new([output], overwrite=overwrite)
     source = find_parser(parser, Overrides(encoder)) if parser else None
     splitting = how_split(source, text, first_lines(inputs, text.column))
     split = tokeniser(splitting.name, split=splitting.sentences)
-    drawn = read_pool(inputs, split, window, size=pool, seed=seed, column=text.column)
+    lengths = min_words, max_words
+    drawn = read_pool(inputs, split, lengths, size=pool, seed=seed, column=text.column)
     loaded = Parser.of(source, device=device) if source else None
     with progress("measuring", total=len(drawn.words)) if loaded else silent() as advance:
         measured = measure(loaded, drawn.words, advance=advance)

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from attree.base import options
+from attree.treebank.as_table import as_table
 
 
 def decode_command(
@@ -64,7 +65,6 @@ def apply_command(
     from attree.stages.from_parser import write_parses
     from attree.training.parser import TrainedModel, load_parser
     from attree.training.recipes import WEIGHTS
-    from attree.treebank.as_table import as_table
 
     described = with_adapter(find_encoder(encoder), Path(parser) / WEIGHTS)
     loaded = load_encoder(described, device=device)
@@ -98,7 +98,6 @@ def import_command(
         predictions: Predicted trees: files in any treebank format.
     """
     from attree.stages.from_others import write_imported
-    from attree.treebank.as_table import as_table
     from attree.treebank.formats import together
     from attree.treebank.sentence import SplitSettings
 
@@ -151,7 +150,6 @@ def speed_command(
     """
     from attree.base.errors import AttreeError
     from attree.stages.from_parser import write_speeds
-    from attree.treebank.as_table import as_table
 
     paths = dict(word.partition("=")[::2] for word in parser)
     if "" in paths.values() or len(paths) < len(parser):

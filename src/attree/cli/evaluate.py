@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -17,6 +15,7 @@ from attree.base.options import ReadingOptions
 from attree.base.terminal import in_json, safe, say
 from attree.cli.treebank import TreeOptions
 from attree.training.options import Steps
+from attree.treebank.language_file import settings_of
 
 if TYPE_CHECKING:
     from attree.apps.search import Match
@@ -84,7 +83,6 @@ def evaluate_command(
         start: First weights: encoder, random, or a parser. Default: as attree train has it.
     """
     from attree.base.tables import show
-    from attree.treebank.language_file import settings_of
 
     settings = settings_of(**reading.given(), accept_loss=accept_loss)
     words = {"predictions": predictions, "gold": gold, "train": train, "test": test, "split": split}
@@ -102,7 +100,8 @@ def evaluate_command(
             print("\n".join(wrong))
             return
         gold_trees = Gold.read(scored_on, settings)
-        _tell(gold_trees.refused)
+        for line in gold_trees.refused:
+            say(line)
         scored = evaluate(gold_trees, systems, how)
         show(scored.tables())
         for drawing in scored.worst(worst):
@@ -124,15 +123,10 @@ def evaluate_command(
     plan = FewShotPlan(names, sizes, draws, encoder, steps, device, max_words, allow_overlap, start)
     trained = train or predictions or []
     treebanks = [Treebank.read_all(paths, settings) for paths in (trained, test) if paths]
-    for treebank in treebanks:
-        _tell(treebank.refused)
+    for line in (line for treebank in treebanks for line in treebank.refused):
+        say(line)
     drawn, tested = treebanks if split is None else split_by(treebanks[0], split, trained[0])
     show(evaluate_trained(drawn, tested, plan).tables())
-
-
-def _tell(refused: Iterable[str]) -> None:
-    for line in refused:
-        print(line, file=sys.stderr)
 
 
 def measures_command(
@@ -164,8 +158,6 @@ def measures_command(
     """
     from attree.apps.measures import check_output, write_measures
     from attree.apps.reading import Reading
-    from attree.base.terminal import safe
-    from attree.treebank.language_file import settings_of
 
     check_output(output, overwrite=overwrite)
     reading = Reading(settings_of(**{"punctuation": "keep", **how.given()}))
@@ -214,7 +206,6 @@ def search_command(
     """
     from attree.apps.reading import Reading
     from attree.apps.search import Pattern, search
-    from attree.treebank.language_file import settings_of
 
     compiled = Pattern(pattern)
     asked = {"punctuation": "keep", **reading.given(), **reading_trees.given()}

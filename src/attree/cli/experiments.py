@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 
 from attree.base import options
 from attree.base import tables as render
+from attree.plan.rows import ExperimentRow
 
 app = App(
     name="experiment",
@@ -115,8 +116,8 @@ class _Plan:
     """The form of plan.json."""
 
     results: str
-    jobs: dict[str, list[dict[str, Any]]]
-    rows: dict[str, list[dict[str, Any]]]
+    jobs: dict[str, list[ExperimentRow]]
+    rows: dict[str, list[ExperimentRow]]
     tables: dict[str, dict[str, Any]]
 
 
@@ -146,17 +147,15 @@ def _records(results: str) -> Path:
     return Path(path_of(RECORDS, results=results))
 
 
-def _inputs(rows: list[dict[str, Any]], results: str) -> dict[str, Any]:
+def _inputs(rows: list[ExperimentRow], results: str) -> dict[str, Any]:
     """Return rows, their sentence tables, attention manifests (for heads), and records."""
     from attree.plan.paths import ALL_HEADS, SENTENCES_PATH, path_of
-    from attree.plan.rows import ExperimentRow
 
-    experiment_rows = [ExperimentRow.of(row) for row in rows]
-    sets = dict.fromkeys(name for row in experiment_rows for name in row.sets)
-    heads = [row for row in experiment_rows if row.kind == "heads"]
+    sets = dict.fromkeys(name for row in rows for name in row.sets)
+    heads = [row for row in rows if row.kind == "heads"]
     encoders = {name: row.encoder for row in heads for name in (row.train, row.test)}
     return {
-        "rows": experiment_rows,
+        "rows": rows,
         "sets": {name: Path(path_of(SENTENCES_PATH, name, results=results)) for name in sets},
         "manifests": {
             name: Path(path_of(ALL_HEADS, name, encoder=encoder, results=results))

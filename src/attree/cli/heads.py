@@ -10,7 +10,7 @@ from attree.association.selection import RANKED_BY, HeadSelection
 from attree.association.sources import HEADS
 from attree.base import options
 from attree.base.registry import check_name
-from attree.decoding import DECODERS
+from attree.decoding import DECODERS, Recipe
 from attree.scoring import SCORES
 
 
@@ -57,7 +57,6 @@ def heads_command(
     """
     from attree.association.ranking import rank_heads
     from attree.base.errors import AttreeError
-    from attree.decoding import Recipe
     from attree.treebank.as_table import as_table
 
     check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")

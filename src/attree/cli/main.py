@@ -10,13 +10,13 @@ import inspect
 import os
 import re
 import sys
-import textwrap
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Parameter, Token, exceptions
+from cyclopts import App, Argument, ArgumentCollection, Group, Parameter, Token, exceptions
+from cyclopts.exceptions import CycloptsError
 
 import attree
 from attree.base import process
@@ -42,29 +42,12 @@ def _examples(purpose: str) -> Iterator[str]:
             yield paragraph
 
 
-def _overview(purpose: str, sections: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the help of the program: name → meaning, in sections."""
-    first, *more = inspect.cleandoc(purpose).split("\n\n")
-    parts = ["Usage: attree COMMAND [OPTIONS]", textwrap.fill(first, _WIDTH), *more]
-    for title, rows in sections.items():
-        width = max(map(len, rows)) + 4
-        fill = textwrap.TextWrapper(_WIDTH, subsequent_indent=" " * width).fill
-        named = (f"  {name}".ljust(width) + meaning for name, meaning in rows.items())
-        parts.append("\n".join([f"{title}:", *map(fill, named)]))
-    return "\n\n".join(parts)
-
-
 def kind(argument: Argument) -> str:
     """Return the name of an option's type; of a list, of its items: ``bool``, ``int``, ``Path``."""
     hint: Any = argument.hint
     while inner := [part for part in get_args(hint) if part not in (type(None), ...)]:
         hint = inner[0]
     return str(getattr(hint, "__name__", hint))
-
-
-def _first_sentence(text: str) -> str:
-    """Return the first sentence of a docstring, without its full stop."""
-    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
 def _purpose_of(reference: str) -> str:
@@ -123,8 +106,6 @@ COMMANDS = {name: place for section in SECTIONS.values() for name, place in sect
 
 #: Names of arguments for files or folders to write.
 _WRITTEN = ("output", "output_selection", "associations", "rejected", "summary", "svg")
-#: Names of arguments for patterns of files to read; other text, such as a sentence, names no file.
-_PATTERNS = ("files",)
 
 
 def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -147,7 +128,7 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
     _check_effect(called(path).default_command, {option.name for option in named})
     paths: dict[bool, list[Path]] = {True: [], False: []}
     for option in named:
-        if option.field_info.name in _PATTERNS or "Path" in kind(option):
+        if "Path" in kind(option):
             items = (item for token in option.tokens for item in separated(token.value))
             is_written = option.field_info.name in _WRITTEN
             paths[is_written] += [file for item in items for file in matching(item)]
@@ -189,30 +170,32 @@ class _Attree(App):
 
     def help_print(self, tokens: Any = None, *, console: Any = None) -> None:
         """Print the help of the command that ``tokens`` name."""
+        from rich.console import Console
+
         chain, (*_, command), _ = self.parse_commands(tokens)
-        if chain:
-            from rich.console import Console
-
-            console = console or Console(width=_WIDTH)
-            # printed as other output is: rich ends with an error where a reader has had enough
-            with console.capture() as page:
+        console = console or Console(width=_WIDTH)
+        # printed as other output is: rich ends with an error where a reader has had enough
+        with console.capture() as page:
+            if chain:
                 super().help_print(tokens, console=console)
-            print(page.get(), end="")
-            print("\n".join(_examples(command.help)))
-            return
-        sections: dict[str, dict[str, str]] = {
-            title: {name: _first_sentence(_purpose_of(x)) for name, x in paths.items()}
-            for title, paths in SECTIONS.items()
-        }
-        print(_overview(self.help, sections | {"Options": _OPTIONS}))
+            else:
+                _overview().help_print([], console=console)
+        print(page.get(), end="")
+        print("\n".join(_examples(command.help)))
 
 
-_OPTIONS = {
-    "--version": "Print the version and stop.",
-    "--debug": "Print the traceback of an error.",
-    "--install-completion": "Let bash, zsh or fish complete commands and names at TAB.",
-    "--help": "Show this message and stop.",
-}
+def _overview() -> App:
+    """Return a program that knows what each command is for, and imports none."""
+    sections = list(map(Group.create_ordered, (*SECTIONS, "Options")))
+    overview = App(name="attree", help=app.help, help_flags="--help", group_commands=sections[-1])
+    for group, places in zip(sections, SECTIONS.values(), strict=False):
+        for number, (name, place) in enumerate(places.items()):
+            overview.command(App(name=name, help=_purpose_of(place), group=group, sort_key=number))
+    overview.command(App(name="--debug", help="Print the traceback of an error."))
+    completing = "Let bash, zsh or fish complete commands and names at TAB."
+    overview.command(App(name="--install-completion", help=completing))
+    return overview
+
 
 app = _Attree(
     name="attree",

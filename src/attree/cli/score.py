@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from attree.base import options
 from attree.evaluation import DEFAULT_LABELS, METRICS
+from attree.treebank.as_table import as_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,6 @@ def score_command(
         parser_name: The parser's name in tables.
     """
     from attree.evaluation.summary import score_parses
-    from attree.treebank.as_table import as_table
 
     names: dict[str, Any] = {"encoder": encoder_name, "parser": parser_name}
     with as_table(sentences) as gold:
@@ -79,7 +79,6 @@ def baselines_command(
         seeds: Seeds of each kind of random trees.
     """
     from attree.evaluation.baselines import write_baselines
-    from attree.treebank.as_table import as_table
 
     with as_table(sentences) as gold:
         write_baselines(gold, output, seeds=seeds, **counting.settings())

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from attree.base import options
+from attree.base import tables as render
 from attree.base.errors import AttreeError
 from attree.base.options import between
 
@@ -127,7 +128,6 @@ def show(table: Path, /) -> None:
     Args:
         table: Table: a .parquet of `attree table`, or a summary of scores.
     """
-    from attree.base import tables as render
     from attree.base.reading import read_json
     from attree.reports.tables.summaries import summary_table
 
@@ -138,7 +138,6 @@ def show(table: Path, /) -> None:
 
 
 def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any]) -> None:
-    from attree.base import tables as render
     from attree.base.provenance import provenance
 
     record = provenance(code=["attree.cli.tables"], settings={"prefix": prefix})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -17,23 +17,12 @@ from attree.base.languages import code_in, code_of
 from attree.base.options import Asked, ReadingOptions
 from attree.base.patterns import distinct, find
 from attree.base.settings import form_of, meanings
-from attree.base.terminal import progress, safe_lines, say
-from attree.treebank.formats import (
-    by_format,
-    in_folder,
-    read_files,
-    resolve,
-    several_formats,
-    together,
-)
+from attree.base.terminal import progress, safe_lines, say, silent
+from attree.treebank import formats
 from attree.treebank.language import discover
 from attree.treebank.language_file import LanguageKeys, as_settings, check_settings, settings_of
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
-if TYPE_CHECKING:
-    from attree.treebank.cleaning import CleaningCounts
-
-_CODE = ("attree.cli.treebank:run",)
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
 _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
@@ -183,7 +172,7 @@ def run(
     if files:
         jobs = jobs_of_files(files, exclude or [], settings, language=language, split=split_name)
         if len(jobs) > 1 and (output or rejected):
-            raise several_formats({job.settings.format: job.files for job in jobs})
+            raise formats.several_formats({job.settings.format: job.files for job in jobs})
     else:
         jobs = list(jobs_of_language(language, split_name, folder, settings))
     if len(jobs) > 1 and (output or rejected):
@@ -275,41 +264,34 @@ def _convert(
     if not check or inspector.counts.read == 0:
         refuse(inspector)
     if output or rejected:
+        from attree.base.provenance import provenance
         from attree.base.schemas import REJECTED, write_table
 
-        metadata = _metadata(job, inspector.counts)
+        counts, settings = inspector.counts, dataclasses.asdict(job.settings)
+        metadata = provenance(
+            code=["attree.cli.treebank:run"],
+            settings=settings | {"files": [str(file) for file in job.files]},
+            language=job.language,
+            split=job.split,
+            counts=counts.as_dict() | {"left_out": counts.left_out},
+            note=counts.note,
+            crossing=counts.crossing,
+            words_removed=round(counts.removed, 4),
+            punctuation=counts.punctuation,
+            punctuation_reason=counts.reason,
+            **{key: settings[key] for key in ("format", "derived")},
+        )
         if rejected:
             write_table(rejected, table_of_rejected(others), schema=REJECTED, metadata=metadata)
         if output:
             write_table(output, sentences, schema=sentences.schema, metadata=metadata)
 
 
-def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
-    from attree.base.provenance import provenance
-
-    settings = dataclasses.asdict(job.settings)
-    return provenance(
-        code=_CODE,
-        settings=settings | {"files": [str(file) for file in job.files]},
-        language=job.language,
-        split=job.split,
-        counts=counts.as_dict() | {"left_out": counts.left_out},
-        note=counts.note,
-        crossing=counts.crossing,
-        words_removed=round(counts.removed, 4),
-        punctuation=counts.punctuation,
-        punctuation_reason=counts.reason,
-        **{key: settings[key] for key in ("format", "derived")},
-    )
-
-
 def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
     """Yield the sentences of the job's files; show progress if the files are large."""
-    if sum(file.stat().st_size for file in job.files) < _LONG:
-        yield from read_files(job.files, job.settings)
-        return
-    with progress(f"reading {job.title}", total=len(job.files), unit="files") as advance:
-        yield from read_files(job.files, job.settings, lambda: advance(1))
+    shown = progress if sum(file.stat().st_size for file in job.files) >= _LONG else silent
+    with shown(f"reading {job.title}", total=len(job.files), unit="files") as advance:
+        yield from formats.read_files(job.files, job.settings, lambda: advance(1))
 
 
 def _told(items: Iterable[Sentence | Rejected]) -> Iterator[Sentence | Rejected]:
@@ -338,8 +320,8 @@ def jobs_of_files(
     """
     settings = settings_of(**options)
     files = _files(patterns, exclude, settings.format)
-    groups = [list(files)] if settings.format else by_format(files).values()
-    return [ReadingJob(tuple(group), resolve(settings, group), **names) for group in groups]
+    groups = [list(files)] if settings.format else formats.by_format(files).values()
+    return [ReadingJob(tuple(group), formats.resolve(settings, group), **names) for group in groups]
 
 
 def jobs_of_language(
@@ -374,7 +356,7 @@ def jobs_in_folder(folder: Path, options: dict[str, Any]) -> Iterator[ReadingJob
         yield from jobs_of_language(folder.resolve().name, "", [folder.resolve().parent], options)
         return
     settings = settings_of(**options)
-    groups, others = in_folder(folder, settings.format)
+    groups, others = formats.in_folder(folder, settings.format)
     if others:
         names = ", ".join(str(file.relative_to(folder)) for file in others[:_NAMED])
         more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
@@ -384,7 +366,7 @@ def jobs_in_folder(folder: Path, options: dict[str, Any]) -> Iterator[ReadingJob
         fix = f"name its files, with --format: '{folder}/*'"
         raise AttreeError("no-treebank", "no treebank is in this folder", file=folder, fix=fix)
     for name, files in groups.items():
-        yield ReadingJob(tuple(files), resolve(settings, files), place=name)
+        yield ReadingJob(tuple(files), formats.resolve(settings, files), place=name)
 
 
 def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) -> tuple[Path, ...]:
@@ -392,7 +374,7 @@ def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) 
     paths: list[Path] = []
     for pattern in patterns:
         if Path(pattern).is_dir():
-            paths += chain(*together(Path(pattern), format=format))
+            paths += chain(*formats.together(Path(pattern), format=format))
             continue
         matched = find([pattern])
         if not matched.files:

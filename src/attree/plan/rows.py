@@ -97,11 +97,6 @@ class ExperimentRow:
         settings["settings"] = {k: v for k, v in self.settings.items() if k not in DECODING_KEYS}
         return settings
 
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> ExperimentRow:
-        """Build a row from its JSON."""
-        return cls(**{**fields, **{key: tuple(fields[key]) for key in ("candidates", "dropouts")}})
-
 
 @dataclass(frozen=True, slots=True)
 class PlacedRow:

@@ -2,8 +2,8 @@
 
 import math
 import re
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -68,7 +68,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(options.Asked):
     """Changes to the parser's recipe; None leaves a setting as it is.
 
     Attributes:
@@ -83,10 +83,6 @@ class Changes:
     decoder: Annotated[options.Decoder | None, Parameter(group=PARSER)] = None
     dropout: Annotated[_Rate | None, Parameter(group=MORE)] = None
     learning_rate: Annotated[options.LearningRate | None, Parameter(group=MORE)] = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the settings that were asked for, by their names in the recipe."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
