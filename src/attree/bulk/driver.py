@@ -9,17 +9,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from attree.base.errors import AttreeError
+from attree.base.process import end
 from attree.base.terminal import say
-from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note, whole_shards
+from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note
 from attree.bulk.manifest import Manifest, Shard, payloads
 from attree.bulk.output import Statistics
-from attree.bulk.pipeline import Done, LinesOfFile, Work
+from attree.bulk.pipeline import Done, LinesOfFile, Work, WorkerSetup
 
 #: How often a shard is tried before it counts as failed.
 ATTEMPTS = 3
@@ -69,22 +69,64 @@ class Outcome:
     stopped: bool = False
 
 
-class Stop:
-    """Handles Ctrl-C: the first asks for an orderly end within seconds, the second ends at once."""
+class Driver:
+    """Hands out the unfinished shards of a manifest.
 
-    def __init__(self) -> None:
-        self.asked = False
+    Args:
+        manifest: of the output folder.
+        workers: where shards are parsed.
+        setup: what the workers were made of.
+        advance: called with the number of lines just parsed.
+    """
 
-    @contextmanager
-    def listening(self, at_once: Callable[[], None]) -> Iterator[None]:
-        """Handle SIGINT in the block; the second one calls ``at_once``, which exits with 130."""
+    def __init__(
+        self,
+        manifest: Manifest,
+        workers: Workers,
+        setup: WorkerSetup,
+        advance: Callable[[int], None],
+    ) -> None:
+        self._manifest, self._workers, self._advance = manifest, workers, advance
+        self._folder, self._column = Path(setup.folder), setup.settings.column
+        self._ended: queue.SimpleQueue[tuple[Shard, Any]] = queue.SimpleQueue()
+        self._in_flight = self._attempt = 0
+        self._again: list[Shard] = []
+        self._outcome = Outcome()
+        self._began = self._noted = time.monotonic()
+
+    def run(self, missing: list[Shard]) -> Outcome:
+        """Parse the unfinished shards.
+
+        Raises:
+            AttreeError: the input has changed, the disk is full, or the workers are lost.
+        """
+        (self._folder / FAILED_SHARDS).unlink(missing_ok=True)
+        self._note(force=True)
+        try:
+            for self._attempt in range(1, ATTEMPTS + 1):
+                self._hand_out(missing)
+                missing = sorted(self._again, key=lambda shard: shard.number)
+                self._again = []
+        except BaseException:
+            self._drain()
+            raise
+        finally:
+            self._outcome.seconds = time.monotonic() - self._began
+            self._note(force=True)
+            if failed := self._outcome.failed_shards:
+                note(self._folder, FAILED_SHARDS, {str(k): why for k, why in failed.items()})
+        return self._outcome
+
+    @contextlib.contextmanager
+    def heeding_ctrl_c(self) -> Iterator[None]:
+        """Let the first Ctrl-C ask for an orderly end within seconds, the second end at once."""
 
         def handle(number: int, frame: Any) -> None:
-            if self.asked:
-                at_once()
-            self.asked = True
+            if self._outcome.stopped:
+                end(130)
+            self._outcome.stopped = True
             # shards in flight that take too long are left to the next run
-            late = threading.Timer(_SECONDS_TO_FINISH, at_once)
+            late = threading.Timer(_SECONDS_TO_FINISH, end, (130,))
             late.daemon = True
             late.start()
             message = (
@@ -99,61 +141,13 @@ class Stop:
         finally:
             signal.signal(signal.SIGINT, before)
 
-
-class Driver:
-    """Hands out the unfinished shards of a manifest."""
-
-    def __init__(
-        self,
-        manifest: Manifest,
-        folder: Path,
-        workers: Workers,
-        *,
-        column: str,
-        stop: Stop,
-        advance: Callable[[int], None] = lambda lines: None,
-    ) -> None:
-        self._manifest, self._folder, self._workers = manifest, folder, workers
-        self._column, self._stop, self._advance = column, stop, advance
-        self._ended: queue.SimpleQueue[tuple[Shard, Any]] = queue.SimpleQueue()
-        self._in_flight = 0
-        self._attempts: dict[int, int] = {}
-        self._again: list[Shard] = []
-        self._outcome = Outcome()
-        self._began = self._noted = time.monotonic()
-
-    def run(self) -> Outcome:
-        """Parse the unfinished shards.
-
-        Raises:
-            AttreeError: the input has changed, the disk is full, or the workers are lost.
-        """
-        whole = whole_shards(self._folder)
-        missing = [shard for shard in self._manifest.shards if shard.number not in whole]
-        (self._folder / FAILED_SHARDS).unlink(missing_ok=True)
-        self._note(force=True)
-        try:
-            for attempt in range(ATTEMPTS):
-                # the last try is alone: a bad shard can harm no other shard then
-                self._hand_out(missing, alone=attempt == ATTEMPTS - 1)
-                missing = sorted(self._again, key=lambda shard: shard.number)
-                self._again = []
-        except BaseException:
-            self._drain()
-            raise
-        finally:
-            self._outcome.seconds = time.monotonic() - self._began
-            self._outcome.stopped = self._stop.asked
-            self._note(force=True)
-            if failed := self._outcome.failed_shards:
-                note(self._folder, FAILED_SHARDS, {str(k): why for k, why in failed.items()})
-        return self._outcome
-
-    def _hand_out(self, shards: list[Shard], *, alone: bool) -> None:
+    def _hand_out(self, shards: list[Shard]) -> None:
+        outcome, alone = self._outcome, self._attempt == ATTEMPTS
         for shard, parts in payloads(self._manifest, shards, column=self._column):
-            while self._in_flight >= (1 if alone else self._workers.slots) and not self._stop.asked:
+            # the last try is alone: a bad shard can harm no other shard then
+            while self._in_flight >= (1 if alone else self._workers.slots) and not outcome.stopped:
                 self._collect()
-            if self._stop.asked:
+            if outcome.stopped:
                 break
             future = self._workers.submit(_work(self._manifest, shard, parts))
             self._in_flight += 1
@@ -193,12 +187,10 @@ class Driver:
             raise error
         if lost := self._workers.lost(error):
             raise AttreeError("workers-lost", lost, fix=RUN_AGAIN)
-        attempts = self._attempts.get(shard.number, 0) + 1
-        self._attempts[shard.number] = attempts
         reason, first = _reason(error), shard.parts[0]
         name = self._manifest.files[first.file].name
         where = f"{name}, line {first.first:,} and {shard.lines - 1:,} more"
-        if attempts < ATTEMPTS:
+        if self._attempt < ATTEMPTS:
             say(f"attree: shard {shard.number} ({where}) failed and will be tried again: {reason}")
             self._again.append(shard)
         else:

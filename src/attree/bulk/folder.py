@@ -36,13 +36,13 @@ SECONDS_BETWEEN_HEARTBEATS = 15.0
 
 
 @contextlib.contextmanager
-def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
+def only_run(folder: Path, *, unlock: bool, wait: float = 90.0) -> Iterator[None]:
     """Hold ``folder`` for this run alone, once the writers of a killed run have ended.
 
     Args:
         folder: the output folder.
-        wait: seconds to wait for these writers.
         unlock: whether not to wait, since the user is sure that nothing writes any more.
+        wait: seconds to wait for these writers.
 
     Raises:
         AttreeError: another run or one of its writers is still at work; the message names it.
