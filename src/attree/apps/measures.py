@@ -32,8 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.apps.reading import SentenceTrees
 from attree.base.files import check_folder, whole_file
+from attree.bulk.output import Rows
 from attree.trees.trees import Trees
 
 _Integers = NDArray[np.int64]
@@ -219,32 +219,32 @@ PHRASES = _schema(label=_TEXT, count=_INT, mean_length=_FLOAT)
 
 FORMATS = (".parquet", ".tsv")
 #: The position of each row's sentence, and the further columns.
-Rows = tuple[NDArray[np.int64], list[Any]]
+Counted = tuple[NDArray[np.int64], list[Any]]
 
 #: Characters that would end a cell or a row of tab-separated text.
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _words(some: SentenceTrees) -> Rows:
+def _words(some: Rows) -> Counted:
     n_words = some.trees.n_words
     position = np.arange(n_words.sum()) - np.repeat(np.cumsum(n_words) - n_words, n_words)
     texts = list(chain.from_iterable(some.words))
     return np.repeat(np.arange(n_words.size), n_words), [position, texts, *of_words(some.trees)]
 
 
-def _sentences(some: SentenceTrees) -> Rows:
+def _sentences(some: Rows) -> Counted:
     nodes, depth, *shares = of_trees(some.trees)
     means = (pa.array(share, from_pandas=True) for share in shares)  # NaN is no value
     return np.arange(len(some.trees)), [some.trees.n_words, nodes, depth, *means]
 
 
-def _phrases(some: SentenceTrees) -> Rows:
+def _phrases(some: Rows) -> Counted:
     tree, *columns = phrase_types(some.trees)
     return tree, columns
 
 
 #: table → its columns, and the function that makes its rows
-TABLES: dict[str, tuple[pa.Schema, Callable[[SentenceTrees], Rows]]] = {
+TABLES: dict[str, tuple[pa.Schema, Callable[[Rows], Counted]]] = {
     "words": (WORDS, _words),
     "sentences": (SENTENCES, _sentences),
     "phrases": (PHRASES, _phrases),
@@ -252,7 +252,7 @@ TABLES: dict[str, tuple[pa.Schema, Callable[[SentenceTrees], Rows]]] = {
 
 
 @contextmanager
-def _table(folder: Path, name: str) -> Iterator[Callable[[SentenceTrees], int]]:
+def _table(folder: Path, name: str) -> Iterator[Callable[[Rows], int]]:
     """Open a table's two files, written whole or not at all; yield a function that adds rows."""
     schema, make = TABLES[name]
     with (
@@ -264,7 +264,7 @@ def _table(folder: Path, name: str) -> Iterator[Callable[[SentenceTrees], int]]:
         text = csv.writer(handle, delimiter="\t", lineterminator="\n")
         text.writerow(schema.names)
 
-        def add(some: SentenceTrees) -> int:
+        def add(some: Rows) -> int:
             rows, columns = make(some)
             where = (some.file, some.line, some.sentence, some.status)
             columns = [*([of[row] for row in rows.tolist()] for of in where), *columns]
@@ -301,7 +301,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def write_measures(
-    measured: Iterable[SentenceTrees], folder: Path, *, plain: bool = False
+    measured: Iterable[Rows], folder: Path, *, plain: bool = False
 ) -> dict[str, int]:
     """Measure sentences and write the tables ``words``, ``sentences`` and ``phrases``.
 
