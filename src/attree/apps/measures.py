@@ -90,7 +90,9 @@ class PhraseTypes(NamedTuple):
 
 def distinct(trees: Trees) -> Trees:
     """Return trees without one-word phrases, and with only the top node of each unary chain."""
-    return trees.keep((trees.ends - trees.starts > 1) & ~_repeats(trees))
+    repeated = _same_start(trees)  # equal to the last span: below it in a unary chain
+    repeated[1:] &= trees.ends[1:] == trees.ends[:-1]
+    return trees.keep((trees.ends - trees.starts > 1) & ~repeated)
 
 
 def of_words(trees: Trees) -> OfWords:
@@ -98,7 +100,9 @@ def of_words(trees: Trees) -> OfWords:
     total = int(trees.n_words.sum())
     first = (np.cumsum(trees.n_words) - trees.n_words)[trees.tree_of]
     begins, ends = first + trees.starts, first + trees.ends
-    corner = first + _first_child_ends(trees)
+    corner = begins + 1  # where a first child ends: the next span if it is one, else a word
+    children = np.flatnonzero(_same_start(trees))
+    corner[children - 1] = ends[children]
 
     def count(positions: _Integers) -> _Integers:
         return np.bincount(positions, minlength=total + 1)
@@ -165,21 +169,6 @@ def _same_start(trees: Trees) -> NDArray[np.bool_]:
     return same
 
 
-def _repeats(trees: Trees) -> NDArray[np.bool_]:
-    """Return bool (spans,): whether a span equals the last one, below it in a unary chain."""
-    repeated = _same_start(trees)
-    repeated[1:] &= trees.ends[1:] == trees.ends[:-1]
-    return repeated
-
-
-def _first_child_ends(trees: Trees) -> NDArray[np.int32]:
-    """Return the end of each span's first child: of the next span if it is one, else of a word."""
-    child_ends = trees.starts + 1
-    first = np.flatnonzero(_same_start(trees))
-    child_ends[first - 1] = trees.ends[first]
-    return child_ends
-
-
 def _sides(trees: Trees) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return bool (spans,) each: whether a span is inside another, on its left, on its right.
 
@@ -217,7 +206,6 @@ SENTENCES = _schema(
 #: One row per sentence and label, for trees with labels.
 PHRASES = _schema(label=_TEXT, count=_INT, mean_length=_FLOAT)
 
-FORMATS = (".parquet", ".tsv")
 #: The position of each row's sentence, and the further columns.
 Counted = tuple[NDArray[np.int64], list[Any]]
 
@@ -285,8 +273,9 @@ def _cell(value: Any) -> Any:
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
     """Check before measuring that a folder holds no measures and no other files."""
-    names = [f"{name}{suffix}" for name in TABLES for suffix in FORMATS]
-    signs = [name for name in names if name.endswith(".parquet") and _is_ours(folder / name)]
+    tables = [f"{name}.parquet" for name in TABLES]
+    names = [*tables, *(f"{name}.tsv" for name in TABLES)]
+    signs = [name for name in tables if _is_ours(folder / name)]
     check_folder(folder, names, signs, names[0], what="a table of measures", overwrite=overwrite)
 
 

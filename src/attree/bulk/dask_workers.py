@@ -7,7 +7,6 @@ its encoder never waits.
 import asyncio
 import contextlib
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -20,7 +19,7 @@ from attree.base.cluster import Cluster, Wanted, connected, register
 from attree.base.errors import AttreeError
 from attree.base.terminal import say
 from attree.bulk.driver import RUN_AGAIN, gpus
-from attree.bulk.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
+from attree.bulk.folder import Writer
 from attree.bulk.options import Place
 from attree.bulk.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup
 
@@ -50,19 +49,12 @@ class WorkerSide(WorkerPlugin):
             # Ctrl-C in a terminal reaches every process; only the driver handles it
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._writer = Writer(Path(self.worker_setup.folder))
-        threading.Thread(target=_beat, args=(self._writer,), daemon=True).start()
         self.pipeline = await asyncio.to_thread(self.worker_setup.pipeline)
 
     def teardown(self, worker: Any) -> None:
         """Remove the mark of the writer."""
         if self._writer is not None:
             self._writer.close()
-
-
-def _beat(writer: Writer) -> None:
-    while True:
-        time.sleep(SECONDS_BETWEEN_HEARTBEATS)
-        writer.beat()
 
 
 def _parse(work: Work) -> Done:

@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ _OUR_PART = re.compile(
 #: Time after which a writer on another machine counts as dead, if its lock is free.
 _SECONDS_WITHOUT_HEARTBEAT = 60.0
 #: Time between heartbeats of a writer.
-SECONDS_BETWEEN_HEARTBEATS = 15.0
+_SECONDS_BETWEEN_HEARTBEATS = 15.0
 
 
 @contextlib.contextmanager
@@ -134,8 +135,8 @@ def _age(mark: Path) -> float:
 class Writer:
     """Marks this process as a writer of ``folder`` until it ends, even if it is killed.
 
-    The operating system releases the lock of the mark; :meth:`beat` is for other machines, which
-    may not see locks.
+    The operating system releases the lock of the mark; a heartbeat is for other machines, which may
+    not see locks.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -143,11 +144,13 @@ class Writer:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._handle = self._path.open("a")
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        threading.Thread(target=self._beat, daemon=True).start()
 
-    def beat(self) -> None:
-        """Touch the mark, as a heartbeat."""
-        with contextlib.suppress(OSError, ValueError):  # removed, or closed
-            os.utime(self._handle.fileno())
+    def _beat(self) -> None:
+        while True:
+            time.sleep(_SECONDS_BETWEEN_HEARTBEATS)
+            with contextlib.suppress(OSError, ValueError):  # removed, or closed
+                os.utime(self._handle.fileno())
 
     def close(self) -> None:
         """Remove the mark."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
@@ -31,14 +31,16 @@ _SHARD_BYTES = 1 << 25
 _hash = functools.partial(hashlib.blake2b, digest_size=16)
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestPart:
+_From0 = Annotated[int, Meta(ge=0)]
+
+
+class ManifestPart(NamedTuple):
     """Lines ``first`` (1-based) to ``first + lines - 1`` of one file, from ``offset`` on."""
 
-    file: int
-    first: int
-    lines: int
-    offset: int
+    file: _From0
+    first: _From0
+    lines: _From0
+    offset: _From0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +57,13 @@ class Shard:
         return sum(part.lines for part in self.parts)
 
 
-_From0 = Annotated[int, Meta(ge=0)]
-
-
 @dataclass(frozen=True, slots=True)
 class _Written:
     """The form of the file: a shard is a list of its hash and its parts."""
 
     settings: dict[str, Any]
     files: list[InputFile]
-    shards: list[list[str | tuple[_From0, _From0, _From0, _From0]]]
+    shards: list[list[str | ManifestPart]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +95,7 @@ class Manifest:
             "lines": self.lines,
         }
         text = json.dumps(head, indent=1, sort_keys=True, ensure_ascii=False)
-        rows = [
-            json.dumps([shard.hash, *([p.file, p.first, p.lines, p.offset] for p in shard.parts)])
-            for shard in self.shards
-        ]
+        rows = [json.dumps([shard.hash, *shard.parts]) for shard in self.shards]
         write_text(path, text[:-2] + ',\n "shards": [\n' + ",\n".join(rows) + "\n]}\n")
 
     @classmethod
@@ -112,7 +108,7 @@ class Manifest:
         written = described(data, _Written, file=path, what="corpus manifest", fix=fix)
         shards = []
         for number, (hashed, *rest) in enumerate(shard or [""] for shard in written.shards):
-            parts = [ManifestPart(*part) for part in rest if not isinstance(part, str)]
+            parts = [part for part in rest if isinstance(part, ManifestPart)]
             inside = all(part.file < len(written.files) for part in parts)
             if not isinstance(hashed, str) or len(parts) < max(len(rest), 1) or not inside:
                 problem = f"shard {number} of this manifest is damaged"
@@ -198,23 +194,17 @@ def payloads(
         AttreeError: a file is damaged, or its lines have changed since they were cut.
     """
     with ExitStack() as stack:
-        open_file = -1
-        reader: Reader | None = None
+        readers: dict[int, Reader] = {}  # the last file's
         for shard in wanted:
-            parts: list[bytes] = []
-            hashed = _hash()
+            parts = []
             for part in shard.parts:
-                if part.file != open_file:
+                if part.file not in readers:
                     stack.close()
-                    open_file = part.file
-                    opened = open_input(manifest.files[open_file], column=column)
-                    reader = stack.enter_context(opened)
-                assert reader is not None
-                reader.seek(part.offset)
-                payload, _ = reader.take(part.lines)
-                hashed.update(payload)
-                parts.append(payload)
-            if hashed.hexdigest() != shard.hash:
+                    opened = open_input(manifest.files[part.file], column=column)
+                    readers = {part.file: stack.enter_context(opened)}
+                readers[part.file].seek(part.offset)
+                parts.append(readers[part.file].take(part.lines)[0])
+            if _hash(b"".join(parts)).hexdigest() != shard.hash:
                 first = shard.parts[0]
                 raise input_changed(manifest.files[first.file].path, first.first)
             yield shard, parts

@@ -106,18 +106,17 @@ class Rows:
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
             pa.array(self.id or [None] * len(self.line), pa.string()),
         ]
-        schema, (labels, tags) = TREES, named_arrays(trees)
+        table, (labels, tags) = pa.Table.from_arrays(columns, schema=TREES), named_arrays(trees)
         if labels is not None:
-            schema = schema.append(_LABELS)
-            columns.append(self._span_lists(labels, pa.string()))
+            table = table.append_column(_LABELS, self._span_lists(labels, pa.string()))
         if tags is not None:
-            schema = schema.append(_TAGS)
             words = pa.array(trees.word_offsets, pa.int32())
-            columns.append(pa.ListArray.from_arrays(words, tags, type=_list(pa.string())))
+            of_words = pa.ListArray.from_arrays(words, tags, type=_TAGS.type)
+            table = table.append_column(_TAGS, of_words)
         if marginals:
-            schema = schema.append(_MARGINALS)
-            columns.append(self._span_lists(trees.marginals, pa.float32(), of_parser=True))
-        return pa.Table.from_arrays(columns, schema=schema)
+            shares = self._span_lists(trees.marginals, pa.float32(), of_parser=True)
+            table = table.append_column(_MARGINALS, shares)
+        return table
 
     def _span_lists(self, values: Any, kind: pa.DataType, *, of_parser: bool = False) -> pa.Array:
         """Return a list for each row; with ``of_parser``, null for fallback and empty trees."""

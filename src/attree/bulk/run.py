@@ -5,11 +5,11 @@ Standard input is parsed to brackets on standard output (:func:`stream`).
 
 from __future__ import annotations
 
-import contextlib
 import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -33,17 +33,14 @@ from attree.raw_text.lines import read_lines, refuse_treebanks
 from attree.raw_text.words import WHITESPACE, Line, Splitting, Tokeniser, settle, tokeniser
 
 
-@contextlib.contextmanager
-def workers(place: Place, setup: WorkerSetup) -> Iterator[Workers]:
+def workers(place: Place, setup: WorkerSetup) -> AbstractContextManager[Workers]:
     """Start or reach the workers that ``place`` asks for, and release them at the end."""
     count = place.workers or (1 if place.cluster else max(1, gpus(setup.device)))
     if place.cluster is None and count == 1:
-        yield setup.pipeline()
-        return
+        return nullcontext(setup.pipeline())
     from attree.bulk.dask_workers import dask_workers
 
-    with dask_workers(place, setup, count) as started:
-        yield started
+    return dask_workers(place, setup, count)
 
 
 #: The modules that decide the content of a shard. None runs ``SCORING``, of `Parser.evaluate`, and

@@ -59,10 +59,6 @@ class Candidate(NamedTuple):
     score: float | None
     probability: float | None
 
-    def brackets(self) -> str:
-        """Return the tree on one line (see :meth:`attree.trees.tree.Tree.brackets`)."""
-        return self.tree.brackets()
-
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -132,11 +128,6 @@ class Chart:
             AttreeError: the parser has no distribution over trees.
         """
         return self.scores.entropy()
-
-    @property
-    def entropy_per_word(self) -> float:
-        """:attr:`entropy` divided by the number of words: the parser's uncertainty."""
-        return self.entropy / len(self.words)
 
 
 #: A sentence as a string or a list of words.
@@ -333,16 +324,23 @@ class Parser:
         Returns:
             the trees, and the status of each: ``ok``, ``too_long`` or ``failed``.
         """
+        from attree.parsers.batches import in_threads, threads_of
+
         size = at_a_time or max(len(words), 1)
         trees, statuses = [], []
         for first in range(0, max(len(words), 1), size):
             block = slice(first, first + size)
             prepared = self.prepare(words[block], constraints[block])
 
-            def watch_batch(batch: NDArray[np.int64], features: Any, at: int = first) -> None:
+            def step(batch: NDArray[np.int64], at: int = first, to: Prepared = prepared) -> Trees:
+                features = to.encode(batch)
                 watch(batch + at, features)
+                return to.decode(batch, features)
 
-            trees.append(prepared.trees(watch=watch_batch))
+            # torch's own threads share the products of a single batch
+            threads = min(threads_of(self.model), len(prepared.batches))
+            done = list(in_threads(step, prepared.batches, threads))
+            trees.append(prepared.assemble(done))
             statuses.append(prepared.status)
             advance(len(prepared.status))
         return Trees.concatenate(trees), np.concatenate(statuses)
