@@ -19,9 +19,10 @@ import pyarrow as pa
 import torch
 from transformers import AutoModel, BertConfig, BertModel
 
+from attree.bulk.manifest import LinesOfFile, Work
 from attree.bulk.options import RowSettings
 from attree.bulk.output import read_trees
-from attree.bulk.pipeline import LinesOfFile, Pipeline, Work
+from attree.bulk.pipeline import Pipeline
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import batches, pad

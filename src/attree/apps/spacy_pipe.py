@@ -484,8 +484,7 @@ def _noun_chunks(doc: Doc) -> Iterator[tuple[int, int, int]]:
         first, end = parse.starts[node], parse.ends[node]
         if after is not None and parse.starts[after] < end:  # up to the child that it is in
             inside = range(node + 1, after + 1)
-            child = next(x for x in inside if parse.ends[x] > parse.starts[after])
-            end = parse.starts[child]
+            end = next(parse.starts[x] for x in inside if parse.ends[x] > parse.starts[after])
         tokens = parse.tokens[first:end]
         if any(doc[token].text.isalnum() for token in tokens):
             yield tokens[0], tokens[-1] + 1, label

@@ -20,8 +20,9 @@ from attree.base.errors import AttreeError
 from attree.base.terminal import say
 from attree.bulk.driver import RUN_AGAIN, gpus
 from attree.bulk.folder import Writer
+from attree.bulk.manifest import Work
 from attree.bulk.options import Place
-from attree.bulk.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup
+from attree.bulk.pipeline import IN_FLIGHT, Done, Pipeline, WorkerSetup
 
 _PLUGIN = "attree-corpus"
 _LOST = "the Dask scheduler was lost"

@@ -17,9 +17,9 @@ from attree.base.errors import AttreeError
 from attree.base.process import end
 from attree.base.terminal import say
 from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note
-from attree.bulk.manifest import Manifest, Shard, payloads
+from attree.bulk.manifest import Manifest, Shard, Work, payloads
 from attree.bulk.output import Statistics
-from attree.bulk.pipeline import Done, LinesOfFile, Work, WorkerSetup
+from attree.bulk.pipeline import Done, WorkerSetup
 
 #: How often a shard is tried before it counts as failed.
 ATTEMPTS = 3
@@ -143,13 +143,13 @@ class Driver:
 
     def _hand_out(self, shards: list[Shard]) -> None:
         outcome, alone = self._outcome, self._attempt == ATTEMPTS
-        for shard, parts in payloads(self._manifest, shards, column=self._column):
+        for shard, work in payloads(self._manifest, shards, column=self._column):
             # the last try is alone: a bad shard can harm no other shard then
             while self._in_flight >= (1 if alone else self._workers.slots) and not outcome.stopped:
                 self._collect()
             if outcome.stopped:
                 break
-            future = self._workers.submit(_work(self._manifest, shard, parts))
+            future = self._workers.submit(work)
             self._in_flight += 1
             future.add_done_callback(lambda done, shard=shard: self._ended.put((shard, done)))
         while self._in_flight:
@@ -222,15 +222,6 @@ def _reason(error: BaseException) -> str:
     if name == "KilledWorker":  # a class of Dask, which is imported only if used
         return "its worker died, perhaps for want of memory"
     return (str(error).strip().splitlines() or [name])[0]
-
-
-def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
-    files = manifest.files
-    sources = tuple(
-        LinesOfFile(files[part.file].name, files[part.file].kind, part.first, payload)
-        for part, payload in zip(shard.parts, parts, strict=True)
-    )
-    return Work(shard.number, sources)
 
 
 def gpus(device: str | None) -> int:

@@ -58,6 +58,31 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
+class LinesOfFile:
+    """One part of a shard's payload: lines of one file.
+
+    Attributes:
+        file: the file's name in the output.
+        kind: a key of :data:`attree.raw_text.lines.PARSERS`.
+        first: 1-based number of the first line.
+        payload: bytes of the lines.
+    """
+
+    file: str
+    kind: str
+    first: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A shard to parse."""
+
+    number: int
+    sources: tuple[LinesOfFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Written:
     """The form of the file: a shard is a list of its hash and its parts."""
 
@@ -185,8 +210,8 @@ def _check_unchanged(file: InputFile) -> None:
 
 def payloads(
     manifest: Manifest, wanted: Iterable[Shard], *, column: str
-) -> Iterator[tuple[Shard, list[bytes]]]:
-    """Yield shards in ascending order, each with the bytes of its parts.
+) -> Iterator[tuple[Shard, Work]]:
+    """Yield shards in ascending order, each with the lines of its parts.
 
     A file without random access is read through once.
 
@@ -196,18 +221,19 @@ def payloads(
     with ExitStack() as stack:
         readers: dict[int, Reader] = {}  # the last file's
         for shard in wanted:
-            parts = []
+            sources = []
             for part in shard.parts:
+                file = manifest.files[part.file]
                 if part.file not in readers:
                     stack.close()
-                    opened = open_input(manifest.files[part.file], column=column)
-                    readers = {part.file: stack.enter_context(opened)}
+                    readers = {part.file: stack.enter_context(open_input(file, column=column))}
                 readers[part.file].seek(part.offset)
-                parts.append(readers[part.file].take(part.lines)[0])
-            if _hash(b"".join(parts)).hexdigest() != shard.hash:
+                payload, _ = readers[part.file].take(part.lines)
+                sources.append(LinesOfFile(file.name, file.kind, part.first, payload))
+            if _hash(b"".join(source.payload for source in sources)).hexdigest() != shard.hash:
                 first = shard.parts[0]
                 raise input_changed(manifest.files[first.file].path, first.first)
-            yield shard, parts
+            yield shard, Work(shard.number, tuple(sources))
 
 
 def input_changed(file: str, line: int | None = None) -> AttreeError:

@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
+from attree.bulk.manifest import LinesOfFile, Work
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
 from attree.parsers.batches import Prepared, in_threads, threads_of
@@ -39,31 +40,6 @@ IN_FLIGHT = 3
 _BATCHES_WAITING = 4
 #: Words of the longest sentence that gets a tree, since spans are written in 16 bits.
 _LONGEST = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class LinesOfFile:
-    """One part of a shard's payload: lines of one file.
-
-    Attributes:
-        file: the file's name in the output.
-        kind: a key of :data:`attree.raw_text.lines.PARSERS`.
-        first: 1-based number of the first line.
-        payload: bytes of the lines.
-    """
-
-    file: str
-    kind: str
-    first: int
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A shard to parse."""
-
-    number: int
-    sources: tuple[LinesOfFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
