@@ -33,6 +33,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from attree.base.files import check_folder, whole_file
+from attree.base.schemas import FLOAT, INT, TEXT, schema_of
 from attree.bulk.output import Rows
 from attree.trees.trees import Trees
 
@@ -98,7 +99,7 @@ def distinct(trees: Trees) -> Trees:
 def of_words(trees: Trees) -> OfWords:
     """Count the nodes of every word."""
     total = int(trees.n_words.sum())
-    first = (np.cumsum(trees.n_words) - trees.n_words)[trees.tree_of]
+    first = trees.word_offsets[trees.tree_of]
     begins, ends = first + trees.starts, first + trees.ends
     corner = begins + 1  # where a first child ends: the next span if it is one, else a word
     children = np.flatnonzero(_same_start(trees))
@@ -116,9 +117,7 @@ def of_trees(trees: Trees) -> OfTrees:
     """Measure every tree."""
     depth = np.zeros(len(trees), np.int64)
     some = np.flatnonzero(trees.n_words)
-    if some.size:
-        first = (np.cumsum(trees.n_words) - trees.n_words)[some]
-        depth[some] = np.maximum.reduceat(of_words(trees).depth, first)
+    depth[some] = np.maximum.reduceat(of_words(trees).depth, trees.word_offsets[some])
     lengths = _sum(trees, trees.ends - trees.starts)
     phrases = distinct(trees)
     inner, left, right = _sides(phrases)
@@ -186,25 +185,23 @@ def _sides(trees: Trees) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[
     return ~whole, left & ~whole, right & ~whole
 
 
-_INT, _FLOAT, _TEXT = pa.int32(), pa.float64(), pa.string()
-_PLACE = {"file": _TEXT, "line": pa.int64(), "sentence": _INT, "status": _TEXT}
-_WHERE = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _PLACE.items()])
+_WHERE = schema_of(file=TEXT, line=pa.int64(), sentence=INT, status=TEXT)
 
 
 def _schema(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema([*_WHERE, *(pa.field(name, kind) for name, kind in columns.items())])
+    return pa.schema([*_WHERE, *schema_of(*columns, **columns)])
 
 
 #: One row per word, in order; ``word`` counts from 0. See
 #: :class:`attree.apps.measures.OfWords`.
-WORDS = _schema(word=_INT, text=_TEXT, **dict.fromkeys(OfWords._fields, _INT))
+WORDS = _schema(word=INT, text=TEXT, **dict.fromkeys(OfWords._fields, INT))
 #: One row per sentence, with or without a tree. See :class:`attree.apps.measures.OfTrees`.
 SENTENCES = _schema(
-    **dict.fromkeys(("words", *OfTrees._fields[:2]), _INT),
-    **dict.fromkeys(OfTrees._fields[2:], _FLOAT),
+    **dict.fromkeys(("words", *OfTrees._fields[:2]), INT),
+    **dict.fromkeys(OfTrees._fields[2:], FLOAT),
 )
 #: One row per sentence and label, for trees with labels.
-PHRASES = _schema(label=_TEXT, count=_INT, mean_length=_FLOAT)
+PHRASES = _schema(label=TEXT, count=INT, mean_length=FLOAT)
 
 #: The position of each row's sentence, and the further columns.
 Counted = tuple[NDArray[np.int64], list[Any]]

@@ -94,16 +94,12 @@ class Pattern:
         text: the pattern, such as ``NP < (PP <1 IN)``; see ``nltk.tgrep``.
 
     Raises:
-        AttreeError: ``tgrep`` cannot read it, or needs ``pyparsing``, which is not installed.
+        AttreeError: ``tgrep`` cannot read it.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        try:
-            import pyparsing
-        except ImportError:
-            fix = "pip install pyparsing"
-            raise AttreeError("not-installed", "tgrep needs pyparsing", fix=fix) from None
+        import pyparsing
         from nltk import tgrep
 
         try:
@@ -196,16 +192,16 @@ def search(pattern: Pattern, batches: Iterable[Rows]) -> Iterator[Found]:
         yield from map(pattern.search, chain(first, batches))
         return
     context = multiprocessing.get_context("spawn")  # a fork may copy a lock that Arrow holds
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        waiting: deque[Future[Found]] = deque()
-        try:
-            for batch in chain(first, batches):
-                waiting.append(pool.submit(pattern.search, batch))
-                if len(waiting) > _WAITING * cores:
-                    yield waiting.popleft().result()
-            yield from (future.result() for future in waiting)
-        except BrokenProcessPool:
-            fix = "run again; a machine that is short of memory kills processes"
-            raise AttreeError("killed", "a process of the search was killed", fix=fix) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
+    pool = ProcessPoolExecutor(cores, mp_context=context)
+    waiting: deque[Future[Found]] = deque()
+    try:
+        for batch in chain(first, batches):
+            waiting.append(pool.submit(pattern.search, batch))
+            if len(waiting) > _WAITING * cores:
+                yield waiting.popleft().result()
+        yield from (future.result() for future in waiting)
+    except BrokenProcessPool:
+        fix = "run again; a machine that is short of memory kills processes"
+        raise AttreeError("killed", "a process of the search was killed", fix=fix) from None
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -184,11 +184,6 @@ class Simple:
     impossible: tuple[Span, ...]
 
 
-def is_simple(paths: Sequence[Path]) -> bool:
-    """Tell whether what is to be scored on is one table of simple sentences, by its suffix."""
-    return len(paths) == 1 and paths[0].suffix == ".tsv"
-
-
 def read(path: Path) -> list[Simple]:
     """Read a table.
 

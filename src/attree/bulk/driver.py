@@ -7,8 +7,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +16,7 @@ from attree.base.errors import AttreeError
 from attree.base.process import end
 from attree.base.terminal import say
 from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note
-from attree.bulk.manifest import Manifest, Shard, Work, payloads
+from attree.bulk.manifest import LinesOfFile, Manifest, Shard, payloads
 from attree.bulk.output import Statistics
 from attree.bulk.pipeline import Done, WorkerSetup
 
@@ -40,14 +39,15 @@ class Workers(Protocol):
     def slots(self) -> int:
         """The number of shards that can be in flight at once."""
 
-    def submit(self, work: Work) -> Any:
+    def submit(self, number: int, sources: Sequence[LinesOfFile]) -> Any:
         """Start a shard; return a future with ``result()`` and ``add_done_callback()``."""
 
-    def lost(self, error: BaseException) -> str | None:
-        """Return the reason if ``error`` means that no worker can go on, else None."""
+    def check(self, error: BaseException | None = None) -> None:
+        """Check on the workers; called about every second, and with the error of a shard.
 
-    def check(self) -> None:
-        """Check on the workers; called about every second."""
+        Raises:
+            AttreeError: no worker can go on.
+        """
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class Driver:
             AttreeError: the input has changed, the disk is full, or the workers are lost.
         """
         (self._folder / FAILED_SHARDS).unlink(missing_ok=True)
-        self._note(force=True)
+        self._note()
         try:
             for self._attempt in range(1, ATTEMPTS + 1):
                 self._hand_out(missing)
@@ -112,7 +112,7 @@ class Driver:
             raise
         finally:
             self._outcome.seconds = time.monotonic() - self._began
-            self._note(force=True)
+            self._note()
             if failed := self._outcome.failed_shards:
                 note(self._folder, FAILED_SHARDS, {str(k): why for k, why in failed.items()})
         return self._outcome
@@ -143,13 +143,13 @@ class Driver:
 
     def _hand_out(self, shards: list[Shard]) -> None:
         outcome, alone = self._outcome, self._attempt == ATTEMPTS
-        for shard, work in payloads(self._manifest, shards, column=self._column):
+        for shard, sources in payloads(self._manifest, shards, column=self._column):
             # the last try is alone: a bad shard can harm no other shard then
             while self._in_flight >= (1 if alone else self._workers.slots) and not outcome.stopped:
                 self._collect()
             if outcome.stopped:
                 break
-            future = self._workers.submit(work)
+            future = self._workers.submit(shard.number, sources)
             self._in_flight += 1
             future.add_done_callback(lambda done, shard=shard: self._ended.put((shard, done)))
         while self._in_flight:
@@ -167,7 +167,8 @@ class Driver:
         """Wait a moment for a shard to end, and record its result."""
         self._workers.check()
         check_there(self._folder)
-        self._note()
+        if time.monotonic() - self._noted > _SECONDS_BETWEEN_NOTES:
+            self._note()
         try:
             shard, future = self._ended.get(timeout=0.5)
         except queue.Empty:
@@ -175,7 +176,7 @@ class Driver:
         self._in_flight -= 1
         try:
             done: Done = future.result()
-        except (Exception, CancelledError) as error:
+        except Exception as error:
             self._failed(shard, error)
         else:
             self._outcome.statistics += done.statistics
@@ -185,8 +186,7 @@ class Driver:
     def _failed(self, shard: Shard, error: BaseException) -> None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise error
-        if lost := self._workers.lost(error):
-            raise AttreeError("workers-lost", lost, fix=RUN_AGAIN)
+        self._workers.check(error)
         reason, first = _reason(error), shard.parts[0]
         name = self._manifest.files[first.file].name
         where = f"{name}, line {first.first:,} and {shard.lines - 1:,} more"
@@ -197,13 +197,9 @@ class Driver:
             say(f"attree: shard {shard.number} ({where}) failed {ATTEMPTS} times: {reason}")
             self._outcome.failed_shards[shard.number] = f"{where}: {reason}"
 
-    def _note(self, *, force: bool = False) -> None:
-        now = time.monotonic()
-        if not force and now - self._noted < _SECONDS_BETWEEN_NOTES:
-            return
-        self._noted = now
-        statistics = self._outcome.statistics
-        seconds = now - self._began
+    def _note(self) -> None:
+        self._noted = time.monotonic()
+        statistics, seconds = self._outcome.statistics, self._noted - self._began
         progress = {
             "lines": statistics.lines,
             "sentences": statistics.sentences,

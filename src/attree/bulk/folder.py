@@ -164,22 +164,20 @@ def whole_shards(folder: Path) -> set[int]:
     return {int(name.removeprefix("shard-")) for name in names}
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an output folder; refuse a folder without one."""
-    if not (folder / MANIFEST).is_file():
-        problem = "this folder holds no run of `attree parse`"
-        raise AttreeError("no-run", problem, file=folder, fix="name another folder")
-    return Manifest.read(folder / MANIFEST)
-
-
 def status(folder: Path) -> dict[str, Any]:
     """Describe a run that is running, stopped or complete.
 
     Returns:
         ``state``, the numbers of shards and lines, complete and in total, the failed shards, and
         the last progress and summary that the run wrote.
+
+    Raises:
+        AttreeError: the folder has no manifest, or a damaged one.
     """
-    manifest = read_manifest(folder)
+    if not (folder / MANIFEST).is_file():
+        problem = "this folder holds no run of `attree parse`"
+        raise AttreeError("no-run", problem, file=folder, fix="name another folder")
+    manifest = Manifest.read(folder / MANIFEST)
     whole = whole_shards(folder)
     ended = "complete" if len(whole) == len(manifest.shards) else "stopped"
     return {

@@ -75,14 +75,6 @@ class LinesOfFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A shard to parse."""
-
-    number: int
-    sources: tuple[LinesOfFile, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Written:
     """The form of the file: a shard is a list of its hash and its parts."""
 
@@ -210,7 +202,7 @@ def _check_unchanged(file: InputFile) -> None:
 
 def payloads(
     manifest: Manifest, wanted: Iterable[Shard], *, column: str
-) -> Iterator[tuple[Shard, Work]]:
+) -> Iterator[tuple[Shard, list[LinesOfFile]]]:
     """Yield shards in ascending order, each with the lines of its parts.
 
     A file without random access is read through once.
@@ -233,7 +225,7 @@ def payloads(
             if _hash(b"".join(source.payload for source in sources)).hexdigest() != shard.hash:
                 first = shard.parts[0]
                 raise input_changed(manifest.files[first.file].path, first.first)
-            yield shard, Work(shard.number, tuple(sources))
+            yield shard, sources
 
 
 def input_changed(file: str, line: int | None = None) -> AttreeError:

@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.bulk.manifest import LinesOfFile, Work
+from attree.bulk.manifest import LinesOfFile
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
 from attree.parsers.batches import Prepared, in_threads, threads_of
@@ -101,32 +101,29 @@ class Pipeline:
         for step in (self._prepare_all, self._encode_all, self._finish_all):
             threading.Thread(target=step, name=step.__name__, daemon=True).start()
 
-    def submit(self, work: Work) -> Future[Done]:
+    def submit(self, number: int, sources: Sequence[LinesOfFile]) -> Future[Done]:
         """Start a shard; its future is done when it is written, or holds the error."""
         future: Future[Done] = Future()
         future.set_running_or_notify_cancel()
-        self._waiting.put((work, future))
+        self._waiting.put((number, sources, future))
         return future
 
-    def lost(self, error: BaseException) -> None:
-        """Return no reason: a pipeline is lost only with its process."""
-
-    def check(self) -> None:
-        """Do nothing: there are no workers to check."""
+    def check(self, error: BaseException | None = None) -> None:
+        """Do nothing: a pipeline is lost only with its process."""
 
     def _prepare_all(self) -> None:
         while True:
-            work, future = self._waiting.get()
-            shard = _run_step(future, partial(self._prepare, work, future))
+            number, sources, future = self._waiting.get()
+            shard = _run_step(future, partial(self._prepare, number, sources, future))
             if shard is not None:
                 self._prepared.put(shard)
 
-    def _prepare(self, work: Work, future: Future[Done]) -> _Shard:
+    def _prepare(self, number: int, sources: Sequence[LinesOfFile], future: Future[Done]) -> _Shard:
         """Read the lines, split sentences into pieces, and make batches of them."""
         rows, n_lines = Rows([], [], [], [], [], Trees.concatenate([]), []), 0
         constraints: list[Constraints | None] = []
         malformed: list[str] = []
-        for source in work.sources:
+        for source in sources:
             lines = parse_lines(
                 source.payload,
                 kind=source.kind,
@@ -137,8 +134,8 @@ class Pipeline:
             n_lines += len(lines)
             self._add(rows, constraints, source, lines)
             malformed += [
-                f"{source.file}: line {number}: {line.reason}"
-                for number, line in enumerate(lines, source.first)
+                f"{source.file}: line {place}: {line.reason}"
+                for place, line in enumerate(lines, source.first)
                 if line.reason
             ]
             del malformed[REASONS:]
@@ -151,7 +148,7 @@ class Pipeline:
             problem = f"a sentence of {len(rows.words[row]):,} words is too long"
             file, line, fix = rows.file[row], rows.line[row], "choose another --too-long"
             raise AttreeError("too-long", problem, file=file, line=line, fix=fix)
-        return _Shard(work.number, future, n_lines, malformed, rows, asked, prepared)
+        return _Shard(number, future, n_lines, malformed, rows, asked, prepared)
 
     def _add(
         self,

@@ -108,9 +108,6 @@ def _manifest(inputs: Iterable[Path], setup: WorkerSetup, run: RunSettings) -> M
             if not run.restart:
                 raise
             say(f"attree: starting again: {difference.problem}")
-    elif folders.whole_shards(folder):
-        problem = "this folder has trees but no manifest"
-        raise AttreeError("no-manifest", problem, file=folder, fix="name a new folder")
     lines = run.shard_lines or (_LINES_ON_GPU if gpus(setup.device) else _LINES_ON_CPU)
     settings = _settings(setup, lines, run.limit)
     manifest = Manifest(settings, files, _cut(files, settings))

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
@@ -391,7 +391,7 @@ class Parser:
         trees, _ = self.trees(words)
         read = [
             sentence_of(tree.words, tree.spans, tree.labels, tree.tags, (name, number))
-            for number, tree in enumerate(map(trees.of, count(), words), start=1)
+            for number, tree in enumerate(trees.each(words), start=1)
         ]
         labelled, tagged = bool(trees.label_of_each()), bool(trees.tag_of_each())
         if labelled and labels is not None and labels.kind == UNIVERSAL:
