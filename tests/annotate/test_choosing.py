@@ -113,7 +113,7 @@ def fitted(encoder, treebank: Path):
 def test_what_is_measured_is_that_of_each_sentence_alone(encoder, fitted, words: list[list[str]]):
     parser = Parser(TrainedModel(fitted, encoder))
     found = measure(parser, [*words, ["cat"] * 900])
-    alone = [parser.chart(sentence).entropy_per_word for sentence in words]
+    alone = [parser.chart(sentence).entropy / len(sentence) for sentence in words]
     np.testing.assert_allclose(found.unsure[:-1], alone, atol=1e-4)
     assert np.isnan(found.unsure[-1])
     assert found.brackets[:-1].tolist() == [len(sentence) - 1 for sentence in words]

@@ -15,7 +15,8 @@ import pytest
 from attree.apps.measures import write_measures
 from attree.apps.reading import Reading
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
-from attree.bulk.output import OutputOptions, Rows, Statistics, make_folders, write_shard
+from attree.bulk.options import RowSettings
+from attree.bulk.output import Rows, Statistics, make_folders, write_shard
 from attree.cli.main import app
 from attree.decoding.fixed import fixed_trees
 from attree.trees.trees import Trees
@@ -84,7 +85,7 @@ def test_a_table_gives_what_its_treebank_gives(tmp_path: Path) -> None:
 
 def bulk(folder: Path, numbers: range, *, labelled: bool = False) -> None:
     """Write shards as ``attree parse`` does, of every kind of row."""
-    make_folders(folder, OutputOptions())
+    make_folders(folder, RowSettings())
     for number in numbers:
         words = [["a", '"', "cat\u00a0s"], [], ["one"], ["x"] * 4]
         trees = fixed_trees("right_branching", [len(one) for one in words])
@@ -92,7 +93,7 @@ def bulk(folder: Path, numbers: range, *, labelled: bool = False) -> None:
             trees = trees.labelled(["NP"] * trees.starts.size)
         rows = Rows(["t.txt"] * 4, [1, 2, 3, 3], [0, 0, 0, 1],
                     ["ok", "empty", "ok", "too_long"], words, trees)  # fmt: skip
-        write_shard(folder, number, rows, Statistics(), OutputOptions())
+        write_shard(folder, number, rows, Statistics(), RowSettings())
 
 
 def test_bulk_output_with_every_row(tmp_path: Path) -> None:
@@ -203,6 +204,6 @@ def test_trees_of_shards_are_those_of_rows(tmp_path: Path) -> None:
 
     bulk(tmp_path, range(3))
     rows = list(read_trees(tmp_path))
-    trees = Trees.concatenate([trees for _, trees in read_shards(tmp_path)])
+    trees = Trees.concatenate([rows.trees for rows in read_shards(tmp_path)])
     assert [list(trees.of(i).spans) for i in range(12)] == [row["spans"] for row in rows]
     assert trees.n_words.tolist() == [len(row["words"]) for row in rows]

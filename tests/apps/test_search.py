@@ -12,9 +12,10 @@ from nltk import tgrep
 from nltk.tree import ParentedTree
 
 from attree.apps import search as module
-from attree.apps.reading import Reading, SentenceTrees
+from attree.apps.reading import Reading
 from attree.apps.search import Pattern, search
-from attree.bulk.output import OutputOptions, Rows, Statistics, make_folders, write_shard
+from attree.bulk.options import RowSettings
+from attree.bulk.output import Rows, Statistics, make_folders, write_shard
 from attree.trees.trees import Trees
 from tests.command_line import attree
 from tests.evaluation.reference import labelled_trees
@@ -32,7 +33,7 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-def _random(n_trees: int, seed: int) -> SentenceTrees:
+def _random(n_trees: int, seed: int) -> Rows:
     """Trees of few labels, tags and words, so that most patterns match somewhere."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 9, n_trees)
@@ -42,7 +43,7 @@ def _random(n_trees: int, seed: int) -> SentenceTrees:
     words = [[str(word) for word in rng.choice(["a", "b", "c", "NP"], n)] for n in lengths]
     trees = Trees.from_spans(lengths.tolist(), spans, labels).tagged(tags)
     where = list(range(n_trees))
-    return SentenceTrees(["t.mrg"] * n_trees, where, where, ["ok"] * n_trees, words, trees)
+    return Rows(["t.mrg"] * n_trees, where, where, ["ok"] * n_trees, words, trees)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -122,10 +123,10 @@ def test_a_line_an_object_a_count(tmp_path: Path) -> None:
 def test_bulk_output_is_searched_without_its_empty_lines(tmp_path: Path) -> None:
     words = [["a", "cat"], [], ["dogs"]]
     trees = Trees.from_spans([2, 0, 1], [[(0, 2)], [], [(0, 1)]], [["NP"], [], ["NP"]])
-    make_folders(tmp_path, OutputOptions())
+    make_folders(tmp_path, RowSettings())
     for number in range(3):
         rows = Rows(["in.txt"] * 3, [1, 2, 3], [0] * 3, ["ok", "empty", "ok"], words, trees)
-        write_shard(tmp_path, number, rows, Statistics(), OutputOptions())
+        write_shard(tmp_path, number, rows, Statistics(), RowSettings())
     done = attree("search", "NP < (X < dogs)", tmp_path)
     assert done.out == "in.txt:3: [NP dogs]\n" * 3
     assert done.err == "3 matches in 3 of 6 trees\n"
@@ -158,7 +159,7 @@ def test_a_pattern_that_tgrep_cannot_read_says_where(pattern: str, column: int |
     trees = Trees.concatenate(
         [Trees.from_spans([1], [[(0, 1)]], [["A"]]).tagged(["A"]), some.trees]
     )
-    many = SentenceTrees(["t"] * 51, range(51), range(51), ["ok"] * 51, words, trees)
+    many = Rows(["t"] * 51, list(range(51)), list(range(51)), ["ok"] * 51, words, trees)
     with refused("bad-pattern", *([] if column is None else ["column", str(column)])):
         Pattern(pattern).search(many)
 

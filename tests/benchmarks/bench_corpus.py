@@ -19,9 +19,10 @@ import pyarrow as pa
 import torch
 from transformers import AutoModel, BertConfig, BertModel
 
+from attree.bulk.manifest import LinesOfFile
 from attree.bulk.options import RowSettings
 from attree.bulk.output import read_trees
-from attree.bulk.pipeline import LinesOfFile, Pipeline, Work
+from attree.bulk.pipeline import Pipeline
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import batches, pad
@@ -70,7 +71,7 @@ def parse(
         futures = []
         for number, first in enumerate(range(0, len(lines), shard_lines)):
             payload = b"".join(lines[first : first + shard_lines])
-            futures.append(pipeline.submit(Work(number, (LinesOfFile("a", "text", 1, payload),))))
+            futures.append(pipeline.submit(number, [LinesOfFile("a", "text", 1, payload)]))
         done = [future.result() for future in futures]
         return time.perf_counter() - began, sum(one.encoder_seconds for one in done)
 

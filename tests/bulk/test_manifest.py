@@ -22,7 +22,8 @@ def _manifest(*paths: Path, shard_lines: int = 10, limit: int | None = None) -> 
 
 def _lines(manifest: Manifest, shards: tuple[Shard, ...] | None = None) -> list[bytes]:
     chosen = manifest.shards if shards is None else shards
-    found = b"".join(b"".join(parts) for _, parts in payloads(manifest, chosen, column="text"))
+    parts = payloads(manifest, chosen, column="text")
+    found = b"".join(source.payload for _, sources in parts for source in sources)
     return found.split(b"\n")[:-1]
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from attree.bulk.options import RowSettings
 from attree.bulk.output import (
-    OutputOptions,
     Rows,
     Statistics,
     make_folders,
@@ -40,10 +40,10 @@ def _rows() -> Rows:
 
 
 def _written(folder: Path, *formats: str, shards: int = 1) -> None:
-    options = OutputOptions(formats)
-    make_folders(folder, options)
+    settings = RowSettings(formats=formats)
+    make_folders(folder, settings)
     for number in range(shards):
-        write_shard(folder, number, _rows(), STATISTICS, options)
+        write_shard(folder, number, _rows(), STATISTICS, settings)
 
 
 def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:

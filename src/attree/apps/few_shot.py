@@ -203,11 +203,8 @@ class _Bench:
         self._folder, self._train, self._plan = folder, train, plan
         self._test, self._words = test.table, test.table["words"].to_pylist()
         self.few = False
-        self._draws = {
-            (trees, seed): draw_trees(train.table, trees, seed=seed)
-            for trees in plan.trees
-            for seed in range(plan.draws)
-        }
+        draws = itertools.product(plan.trees, range(plan.draws))
+        self._draws = {(n, seed): draw_trees(train.table, n, seed=seed) for n, seed in draws}
         self._encoder: ResolvedEncoder = find_encoder(plan.encoder or default_encoder())
         self._starts: dict[str, Start] = {}
 

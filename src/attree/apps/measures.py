@@ -32,8 +32,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.apps.reading import SentenceTrees
 from attree.base.files import check_folder, whole_file
+from attree.base.schemas import FLOAT, INT, TEXT, schema_of
+from attree.bulk.output import Rows
 from attree.trees.trees import Trees
 
 _Integers = NDArray[np.int64]
@@ -90,15 +91,19 @@ class PhraseTypes(NamedTuple):
 
 def distinct(trees: Trees) -> Trees:
     """Return trees without one-word phrases, and with only the top node of each unary chain."""
-    return trees.keep((trees.ends - trees.starts > 1) & ~_repeats(trees))
+    repeated = _same_start(trees)  # equal to the last span: below it in a unary chain
+    repeated[1:] &= trees.ends[1:] == trees.ends[:-1]
+    return trees.keep((trees.ends - trees.starts > 1) & ~repeated)
 
 
 def of_words(trees: Trees) -> OfWords:
     """Count the nodes of every word."""
     total = int(trees.n_words.sum())
-    first = (np.cumsum(trees.n_words) - trees.n_words)[trees.tree_of]
+    first = trees.word_offsets[trees.tree_of]
     begins, ends = first + trees.starts, first + trees.ends
-    corner = first + _first_child_ends(trees)
+    corner = begins + 1  # where a first child ends: the next span if it is one, else a word
+    children = np.flatnonzero(_same_start(trees))
+    corner[children - 1] = ends[children]
 
     def count(positions: _Integers) -> _Integers:
         return np.bincount(positions, minlength=total + 1)
@@ -112,9 +117,7 @@ def of_trees(trees: Trees) -> OfTrees:
     """Measure every tree."""
     depth = np.zeros(len(trees), np.int64)
     some = np.flatnonzero(trees.n_words)
-    if some.size:
-        first = (np.cumsum(trees.n_words) - trees.n_words)[some]
-        depth[some] = np.maximum.reduceat(of_words(trees).depth, first)
+    depth[some] = np.maximum.reduceat(of_words(trees).depth, trees.word_offsets[some])
     lengths = _sum(trees, trees.ends - trees.starts)
     phrases = distinct(trees)
     inner, left, right = _sides(phrases)
@@ -165,21 +168,6 @@ def _same_start(trees: Trees) -> NDArray[np.bool_]:
     return same
 
 
-def _repeats(trees: Trees) -> NDArray[np.bool_]:
-    """Return bool (spans,): whether a span equals the last one, below it in a unary chain."""
-    repeated = _same_start(trees)
-    repeated[1:] &= trees.ends[1:] == trees.ends[:-1]
-    return repeated
-
-
-def _first_child_ends(trees: Trees) -> NDArray[np.int32]:
-    """Return the end of each span's first child: of the next span if it is one, else of a word."""
-    child_ends = trees.starts + 1
-    first = np.flatnonzero(_same_start(trees))
-    child_ends[first - 1] = trees.ends[first]
-    return child_ends
-
-
 def _sides(trees: Trees) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return bool (spans,) each: whether a span is inside another, on its left, on its right.
 
@@ -197,54 +185,51 @@ def _sides(trees: Trees) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[
     return ~whole, left & ~whole, right & ~whole
 
 
-_INT, _FLOAT, _TEXT = pa.int32(), pa.float64(), pa.string()
-_PLACE = {"file": _TEXT, "line": pa.int64(), "sentence": _INT, "status": _TEXT}
-_WHERE = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _PLACE.items()])
+_WHERE = schema_of(file=TEXT, line=pa.int64(), sentence=INT, status=TEXT)
 
 
 def _schema(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema([*_WHERE, *(pa.field(name, kind) for name, kind in columns.items())])
+    return pa.schema([*_WHERE, *schema_of(*columns, **columns)])
 
 
 #: One row per word, in order; ``word`` counts from 0. See
 #: :class:`attree.apps.measures.OfWords`.
-WORDS = _schema(word=_INT, text=_TEXT, **dict.fromkeys(OfWords._fields, _INT))
+WORDS = _schema(word=INT, text=TEXT, **dict.fromkeys(OfWords._fields, INT))
 #: One row per sentence, with or without a tree. See :class:`attree.apps.measures.OfTrees`.
 SENTENCES = _schema(
-    **dict.fromkeys(("words", *OfTrees._fields[:2]), _INT),
-    **dict.fromkeys(OfTrees._fields[2:], _FLOAT),
+    **dict.fromkeys(("words", *OfTrees._fields[:2]), INT),
+    **dict.fromkeys(OfTrees._fields[2:], FLOAT),
 )
 #: One row per sentence and label, for trees with labels.
-PHRASES = _schema(label=_TEXT, count=_INT, mean_length=_FLOAT)
+PHRASES = _schema(label=TEXT, count=INT, mean_length=FLOAT)
 
-FORMATS = (".parquet", ".tsv")
 #: The position of each row's sentence, and the further columns.
-Rows = tuple[NDArray[np.int64], list[Any]]
+Counted = tuple[NDArray[np.int64], list[Any]]
 
 #: Characters that would end a cell or a row of tab-separated text.
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _words(some: SentenceTrees) -> Rows:
+def _words(some: Rows) -> Counted:
     n_words = some.trees.n_words
     position = np.arange(n_words.sum()) - np.repeat(np.cumsum(n_words) - n_words, n_words)
     texts = list(chain.from_iterable(some.words))
     return np.repeat(np.arange(n_words.size), n_words), [position, texts, *of_words(some.trees)]
 
 
-def _sentences(some: SentenceTrees) -> Rows:
+def _sentences(some: Rows) -> Counted:
     nodes, depth, *shares = of_trees(some.trees)
     means = (pa.array(share, from_pandas=True) for share in shares)  # NaN is no value
     return np.arange(len(some.trees)), [some.trees.n_words, nodes, depth, *means]
 
 
-def _phrases(some: SentenceTrees) -> Rows:
+def _phrases(some: Rows) -> Counted:
     tree, *columns = phrase_types(some.trees)
     return tree, columns
 
 
 #: table → its columns, and the function that makes its rows
-TABLES: dict[str, tuple[pa.Schema, Callable[[SentenceTrees], Rows]]] = {
+TABLES: dict[str, tuple[pa.Schema, Callable[[Rows], Counted]]] = {
     "words": (WORDS, _words),
     "sentences": (SENTENCES, _sentences),
     "phrases": (PHRASES, _phrases),
@@ -252,7 +237,7 @@ TABLES: dict[str, tuple[pa.Schema, Callable[[SentenceTrees], Rows]]] = {
 
 
 @contextmanager
-def _table(folder: Path, name: str) -> Iterator[Callable[[SentenceTrees], int]]:
+def _table(folder: Path, name: str) -> Iterator[Callable[[Rows], int]]:
     """Open a table's two files, written whole or not at all; yield a function that adds rows."""
     schema, make = TABLES[name]
     with (
@@ -264,7 +249,7 @@ def _table(folder: Path, name: str) -> Iterator[Callable[[SentenceTrees], int]]:
         text = csv.writer(handle, delimiter="\t", lineterminator="\n")
         text.writerow(schema.names)
 
-        def add(some: SentenceTrees) -> int:
+        def add(some: Rows) -> int:
             rows, columns = make(some)
             where = (some.file, some.line, some.sentence, some.status)
             columns = [*([of[row] for row in rows.tolist()] for of in where), *columns]
@@ -285,8 +270,9 @@ def _cell(value: Any) -> Any:
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
     """Check before measuring that a folder holds no measures and no other files."""
-    names = [f"{name}{suffix}" for name in TABLES for suffix in FORMATS]
-    signs = [name for name in names if name.endswith(".parquet") and _is_ours(folder / name)]
+    tables = [f"{name}.parquet" for name in TABLES]
+    names = [*tables, *(f"{name}.tsv" for name in TABLES)]
+    signs = [name for name in tables if _is_ours(folder / name)]
     check_folder(folder, names, signs, names[0], what="a table of measures", overwrite=overwrite)
 
 
@@ -301,7 +287,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def write_measures(
-    measured: Iterable[SentenceTrees], folder: Path, *, plain: bool = False
+    measured: Iterable[Rows], folder: Path, *, plain: bool = False
 ) -> dict[str, int]:
     """Measure sentences and write the tables ``words``, ``sentences`` and ``phrases``.
 

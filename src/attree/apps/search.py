@@ -20,8 +20,8 @@ import numpy as np
 from nltk.tree import ParentedTree
 from nltk.tree import Tree as NltkTree
 
-from attree.apps.reading import SentenceTrees
 from attree.base.errors import AttreeError
+from attree.bulk.output import Rows
 from attree.trees.tree import Tree
 
 #: Batches that this process searches before it starts others, which takes them a second.
@@ -35,7 +35,7 @@ class Match:
     """A node or word that a pattern matches.
 
     Attributes:
-        file, line, sentence, status: of its sentence, as in :class:`SentenceTrees`.
+        file, line, sentence, status: of its sentence, as in :class:`attree.bulk.output.Rows`.
         label: of the node; the word itself if a word is matched.
         start, end: its half-open word interval.
         words: of the sentence.
@@ -67,12 +67,18 @@ class Found:
 
 
 class _Node(ParentedTree):
-    """A node that knows its parent: made of nodes without one, so nothing needs to be checked."""
+    """A node that knows its parent: made of nodes without one, so nothing needs to be checked.
+
+    Attributes:
+        n_words: the number of words below it.
+    """
 
     def __init__(self, label: str, children: list[Any]) -> None:
         NltkTree.__init__(self, label, children)
         self._parent = None
+        self.n_words = 0
         for child in children:
+            self.n_words += getattr(child, "n_words", 1)
             if not isinstance(child, str):
                 child._parent = self
 
@@ -88,16 +94,12 @@ class Pattern:
         text: the pattern, such as ``NP < (PP <1 IN)``; see ``nltk.tgrep``.
 
     Raises:
-        AttreeError: ``tgrep`` cannot read it, or needs ``pyparsing``, which is not installed.
+        AttreeError: ``tgrep`` cannot read it.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        try:
-            import pyparsing
-        except ImportError:
-            fix = "pip install pyparsing"
-            raise AttreeError("not-installed", "tgrep needs pyparsing", fix=fix) from None
+        import pyparsing
         from nltk import tgrep
 
         try:
@@ -140,7 +142,8 @@ class Pattern:
             node = todo.pop()
             is_word = isinstance(node, str)
             if self._is_match(node):
-                yield node if is_word else node.label(), start, start + _n_words(node)
+                label, n_words = (node, 1) if is_word else (node.label(), node.n_words)
+                yield label, start, start + n_words
             if is_word:
                 start += 1
             else:
@@ -154,7 +157,7 @@ class Pattern:
         except Exception as error:  # its own, of a regular expression, or a fault of tgrep
             raise self._wrong(error) from None
 
-    def search(self, some: SentenceTrees) -> Found:
+    def search(self, some: Rows) -> Found:
         """Search some trees.
 
         Raises:
@@ -174,19 +177,7 @@ class Pattern:
         return Found(files, matches, refused)
 
 
-def _n_words(node: Any) -> int:
-    """Count the words below a node, without recursion: trees may be deep."""
-    todo, count = [node], 0
-    while todo:
-        one = todo.pop()
-        if isinstance(one, str):
-            count += 1
-        else:
-            todo.extend(one)
-    return count
-
-
-def search(pattern: Pattern, batches: Iterable[SentenceTrees]) -> Iterator[Found]:
+def search(pattern: Pattern, batches: Iterable[Rows]) -> Iterator[Found]:
     """Yield what is found in each batch of trees, in order; search many on all cores.
 
     Raises:
@@ -198,19 +189,19 @@ def search(pattern: Pattern, batches: Iterable[SentenceTrees]) -> Iterator[Found
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     first = list(islice(batches, 1))
     if not first or cores < 2:
-        yield from map(pattern.search, (*first, *batches))
+        yield from map(pattern.search, chain(first, batches))
         return
     context = multiprocessing.get_context("spawn")  # a fork may copy a lock that Arrow holds
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        waiting: deque[Future[Found]] = deque()
-        try:
-            for batch in chain(first, batches):
-                waiting.append(pool.submit(pattern.search, batch))
-                if len(waiting) > _WAITING * cores:
-                    yield waiting.popleft().result()
-            yield from (future.result() for future in waiting)
-        except BrokenProcessPool:
-            fix = "run again; a machine that is short of memory kills processes"
-            raise AttreeError("killed", "a process of the search was killed", fix=fix) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
+    pool = ProcessPoolExecutor(cores, mp_context=context)
+    waiting: deque[Future[Found]] = deque()
+    try:
+        for batch in chain(first, batches):
+            waiting.append(pool.submit(pattern.search, batch))
+            if len(waiting) > _WAITING * cores:
+                yield waiting.popleft().result()
+        yield from (future.result() for future in waiting)
+    except BrokenProcessPool:
+        fix = "run again; a machine that is short of memory kills processes"
+        raise AttreeError("killed", "a process of the search was killed", fix=fix) from None
+    finally:
+        pool.shutdown(cancel_futures=True)

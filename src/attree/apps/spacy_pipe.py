@@ -37,7 +37,7 @@ import os
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from itertools import chain, pairwise, zip_longest
+from itertools import chain, islice, pairwise, zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,7 +56,7 @@ from attree.base.reading import described, read_described
 from attree.parsers.find import language_of
 from attree.raw_text.words import sentence_starts
 from attree.ready import DEFAULT, ready_parsers
-from attree.trees.tree import NO_LABEL, bracketed, leaf
+from attree.trees.tree import NO_LABEL, Tree, bracketed, leaf
 
 #: Key of the parse in ``doc.user_data``.
 KEY = "attree"
@@ -158,18 +158,11 @@ class TreePipe(Pipe):
 
     def _parse(self, docs: Sequence[Doc]) -> None:
         sentences = [_sentences(doc) for doc in docs]
-        words = [
-            [doc[index].text for index in indices]
-            for doc, of_doc in zip(docs, sentences, strict=True)
-            for indices in of_doc
-        ]
+        words = [[token.text for token in sent] for sent in chain.from_iterable(sentences)]
         trees, status = self._parser().trees(words)
-        first = 0
+        parsed = zip(trees.each(words), status.tolist(), strict=True)
         for doc, of_doc in zip(docs, sentences, strict=True):
-            rows = range(first, first + len(of_doc))
-            first = rows.stop
-            parsed = [trees.of(row, words[row]) for row in rows]
-            doc.user_data[KEY] = _stored(doc, of_doc, parsed, status[rows.start : first].tolist())
+            doc.user_data[KEY] = _stored(doc, of_doc, list(islice(parsed, len(of_doc))))
 
     def _parser(self) -> Any:
         """Return the parser, loaded at its first use."""
@@ -232,8 +225,8 @@ def check_parser(parser: str) -> None:
         raise AttreeError("unknown-parser", problem, fix=fix)
 
 
-def _sentences(doc: Doc) -> list[list[int]]:
-    """Return the token positions of each sentence's words; set missing sentence boundaries."""
+def _sentences(doc: Doc) -> list[list[Token]]:
+    """Return the words of each sentence; set missing sentence boundaries."""
     if not len(doc):
         return []
     if not doc.has_annotation("SENT_START"):
@@ -242,19 +235,19 @@ def _sentences(doc: Doc) -> list[list[int]]:
         starts = {bisect_left(offsets, start) for start in sentence_starts(doc.text, doc.lang_)}
         for token in doc:
             token.is_sent_start = token.i in starts or not token.i
-    return [[token.i for token in sent if not token.is_space] for sent in doc.sents]
+    return [[token for token in sent if not token.is_space] for sent in doc.sents]
 
 
 def _stored(
-    doc: Doc, sentences: Sequence[Sequence[int]], trees: Sequence[Any], status: list[str]
+    doc: Doc, sentences: Sequence[Sequence[Token]], parsed: Sequence[tuple[Tree, str]]
 ) -> dict[str, Any]:
     """Return a document's trees as data that spaCy can save; see :class:`Parse`."""
-    names = ("firsts", "tokens", "starts", "ends", "labels", "tags")
-    data: dict[str, Any] = {"length": len(doc), "status": status, **{name: [] for name in names}}
-    for indices, tree in zip(sentences, trees, strict=True):
-        first, n_words = len(data["tokens"]), len(indices)
+    data: dict[str, Any] = {name: [] for name in Parse.__struct_fields__} | {"length": len(doc)}
+    for tokens, (tree, status) in zip(sentences, parsed, strict=True):
+        data["status"].append(status)
+        first, n_words = len(data["tokens"]), len(tokens)
         data["firsts"].append(first)
-        data["tokens"] += indices
+        data["tokens"] += [token.i for token in tokens]
         data["tags"] += tree.tags or ("",) * n_words
         whole = [(0, n_words)] if n_words else []
         words = ((word, word + 1) for word in range(n_words))
@@ -362,11 +355,9 @@ def _find_node(span: Span) -> tuple[Parse, int, int, int]:
     first, end = (bisect_left(parse.tokens, bound) for bound in (span.start, span.end))
     if first == end:
         return parse, -1, first, end
-    node = bisect_left(parse.starts, first)
-    while node < len(parse.starts) and parse.starts[node] == first:
+    for node in range(bisect_left(parse.starts, first), bisect_right(parse.starts, first)):
         if parse.ends[node] == end:
             return parse, node, first, end
-        node += 1
     fix = "see list(sent._.constituents) of its sentence"
     raise NonConstituentError("no-constituent", f"{span.text!r} is no constituent", fix=fix)
 
@@ -400,12 +391,9 @@ def parent(span: Span) -> Span | None:
     """Return the smallest constituent around a span, None for a sentence."""
     parse, node, _, end = _find_node(span)
     sentence = bisect_left(parse.starts, parse.firsts[_sentence(parse, span)])
-    if node in (-1, sentence):
-        return None
-    above = node - 1
-    while parse.ends[above] < end:
-        above -= 1
-    return _span(span.doc, parse, above)
+    around = (above for above in range(node - 1, sentence - 1, -1) if parse.ends[above] >= end)
+    above = next(around, None)
+    return None if above is None else _span(span.doc, parse, above)
 
 
 def labels(span: Span) -> tuple[str, ...]:
@@ -425,15 +413,11 @@ def parse_string(span: Span) -> str:
     words = [token.text for token in tokens]
     pairs = zip(tokens, parse.tags[first:end], strict=True)
     tags = tuple(token.tag_ or token.pos_ or tag for token, tag in pairs)
-    spans: list[tuple[int, int]] = []
-    names: list[str] = []
-    for inner in _inside(parse, node, end):
-        chain = parse.labels[inner]
-        names += chain
-        spans += [(parse.starts[inner] - first, parse.ends[inner] - first)] * len(chain)
-    if len(words) == 1 and not names:
+    inside = [(inner, name) for inner in _inside(parse, node, end) for name in parse.labels[inner]]
+    if len(words) == 1 and not inside:
         return leaf(words[0], tags[0])
-    return bracketed(words, spans, tuple(names), tags)
+    spans = [(parse.starts[inner] - first, parse.ends[inner] - first) for inner, _ in inside]
+    return bracketed(words, spans, tuple(name for _, name in inside), tags)
 
 
 def parse_status(span: Span) -> str:
@@ -452,17 +436,17 @@ def phrases(within: Doc | Span, *wanted: str) -> list[Span]:
     Raises:
         AttreeError: the document has no trees, or its trees have no labels.
     """
-    doc = within.doc
-    parse, nodes = _parse_of(doc), []
-    start, stop = (within.start, within.end) if isinstance(within, Span) else (0, len(doc))
-    first, end = (bisect_left(parse.tokens, bound) for bound in (start, stop))
+    span, parse = within[:], _parse_of(within.doc)
+    first, end = (bisect_left(parse.tokens, bound) for bound in (span.start, span.end))
     if wanted:
         _check_labelled(parse)
-    for node in range(bisect_left(parse.starts, first), bisect_left(parse.starts, end)):
-        names = parse.labels[node]
-        if parse.ends[node] <= end and names and (not wanted or set(wanted) & set(names)):
-            nodes.append(node)
-    return [_span(doc, parse, node) for node in nodes]
+    inside = range(bisect_left(parse.starts, first), bisect_left(parse.starts, end))
+    return [
+        _span(span.doc, parse, node)
+        for node in inside
+        if parse.ends[node] <= end
+        and {*parse.labels[node]}.intersection(wanted or parse.labels[node])
+    ]
 
 
 def _check_labelled(parse: Parse) -> None:
@@ -499,11 +483,8 @@ def _noun_chunks(doc: Doc) -> Iterator[tuple[int, int, int]]:
     for node, after in zip_longest(nouns, nouns[1:]):
         first, end = parse.starts[node], parse.ends[node]
         if after is not None and parse.starts[after] < end:  # up to the child that it is in
-            inner = parse.starts[after]
-            for child in range(node + 1, after + 1):
-                if parse.starts[child] <= inner < parse.ends[child]:
-                    end = parse.starts[child]
-                    break
+            inside = range(node + 1, after + 1)
+            end = next(parse.starts[x] for x in inside if parse.ends[x] > parse.starts[after])
         tokens = parse.tokens[first:end]
         if any(doc[token].text.isalnum() for token in tokens):
             yield tokens[0], tokens[-1] + 1, label

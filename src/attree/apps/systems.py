@@ -184,11 +184,6 @@ class Simple:
     impossible: tuple[Span, ...]
 
 
-def is_simple(paths: Sequence[Path]) -> bool:
-    """Tell whether what is to be scored on is one table of simple sentences, by its suffix."""
-    return len(paths) == 1 and paths[0].suffix == ".tsv"
-
-
 def read(path: Path) -> list[Simple]:
     """Read a table.
 
@@ -233,8 +228,7 @@ def _spans(text: str) -> tuple[Span, ...]:
     fix = "write 0-2 3-5: the first two words, the fourth and the fifth"
     if not _SPANS.fullmatch(text):
         raise AttreeError("not-a-span", f"{safe(text[:40])!r} is no list of spans", fix=fix)
-    numbers = [tuple(map(int, span.split("-"))) for span in text.split()]
-    spans = tuple((start, end) for start, end in numbers)
+    spans = tuple((int(start), int(end)) for start, end in re.findall("([0-9]+)-([0-9]+)", text))
     for start, end in spans:
         if end - start == 1:
             problem = f"the span {start}-{end} is one word"

@@ -7,9 +7,8 @@ its encoder never waits.
 import asyncio
 import contextlib
 import signal
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from attree.base.cluster import Cluster, Wanted, connected, register
 from attree.base.errors import AttreeError
 from attree.base.terminal import say
 from attree.bulk.driver import RUN_AGAIN, gpus
-from attree.bulk.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
+from attree.bulk.folder import Writer
+from attree.bulk.manifest import LinesOfFile
 from attree.bulk.options import Place
-from attree.bulk.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup
+from attree.bulk.pipeline import IN_FLIGHT, Done, Pipeline, WorkerSetup
 
 _PLUGIN = "attree-corpus"
-_LOST = "the Dask scheduler was lost"
 #: Time after which a batch job is replaced whose worker is gone, or which no queue knows.
 _SECONDS_TO_COME_BACK = 20.0
 #: Time after which a run without workers ends; a queue of batch jobs may take any time.
@@ -50,7 +49,6 @@ class WorkerSide(WorkerPlugin):
             # Ctrl-C in a terminal reaches every process; only the driver handles it
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._writer = Writer(Path(self.worker_setup.folder))
-        threading.Thread(target=_beat, args=(self._writer,), daemon=True).start()
         self.pipeline = await asyncio.to_thread(self.worker_setup.pipeline)
 
     def teardown(self, worker: Any) -> None:
@@ -59,15 +57,9 @@ class WorkerSide(WorkerPlugin):
             self._writer.close()
 
 
-def _beat(writer: Writer) -> None:
-    while True:
-        time.sleep(SECONDS_BETWEEN_HEARTBEATS)
-        writer.beat()
-
-
-def _parse(work: Work) -> Done:
+def _parse(number: int, sources: Sequence[LinesOfFile]) -> Done:
     plugin: Any = get_worker().plugins[_PLUGIN]
-    done: Done = plugin.pipeline.submit(work).result()
+    done: Done = plugin.pipeline.submit(number, sources).result()
     return done
 
 
@@ -81,8 +73,7 @@ class DaskWorkers:
         self._executor = client.get_executor(pure=False)
         self._seen: set[Any] = set()
         self._away: dict[Any, float] = {}  # worker → when it was missed
-        self._alone_since: float | None = None
-        self._reported_alone = False
+        self._last_seen, self._reported_alone = time.monotonic(), False
         self._checked = 0.0
         self._names: set[Any] = set()
         self._look()
@@ -92,24 +83,18 @@ class DaskWorkers:
         """The number of shards in flight: a few for each worker, and one more in reserve."""
         return max(1, len(self._names)) * IN_FLIGHT + 1
 
-    def submit(self, work: Work) -> Any:
+    def submit(self, number: int, sources: Sequence[LinesOfFile]) -> Any:
         """Start a shard on some worker."""
-        return self._executor.submit(_parse, work)
+        return self._executor.submit(_parse, number, sources)
 
-    def lost(self, error: BaseException) -> str | None:
-        """Return a reason if the scheduler is lost."""
-        if isinstance(error, CancelledError) or self._client.status != "running":
-            return _LOST
-        return None
-
-    def check(self) -> None:
+    def check(self, error: BaseException | None = None) -> None:
         """Notice lost workers, and replace them if the cluster lets this run do so."""
+        if isinstance(error, CancelledError) or self._client.status != "running":
+            raise AttreeError("scheduler-lost", "the Dask scheduler was lost", fix=RUN_AGAIN)
         now = time.monotonic()
         if now - self._checked < 1.0:
             return
         self._checked = now
-        if self._client.status != "running":
-            raise AttreeError("scheduler-lost", _LOST, fix=RUN_AGAIN)
         self._look()
         self._check_alone(now)
         if self._cluster.replaces:
@@ -117,13 +102,11 @@ class DaskWorkers:
 
     def _check_alone(self, now: float) -> None:
         if self._names:
-            self._alone_since, self._reported_alone = None, False
-        elif self._alone_since is None:
-            self._alone_since = now
-        elif not self._reported_alone and now - self._alone_since > _SECONDS_UNREPORTED:
+            self._last_seen, self._reported_alone = now, False
+        elif not self._reported_alone and now - self._last_seen > _SECONDS_UNREPORTED:
             self._reported_alone = True
             say("attree: waiting for workers")
-        elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
+        elif now - self._last_seen > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
             fix = "start workers, then run the same command again"
             raise AttreeError("no-workers", "no Dask worker is left", fix=fix)
 

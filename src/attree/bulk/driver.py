@@ -7,19 +7,18 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from attree.base.errors import AttreeError
+from attree.base.process import end
 from attree.base.terminal import say
-from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note, whole_shards
-from attree.bulk.manifest import Manifest, Shard, payloads
+from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note
+from attree.bulk.manifest import LinesOfFile, Manifest, Shard, payloads
 from attree.bulk.output import Statistics
-from attree.bulk.pipeline import Done, LinesOfFile, Work
+from attree.bulk.pipeline import Done, WorkerSetup
 
 #: How often a shard is tried before it counts as failed.
 ATTEMPTS = 3
@@ -40,14 +39,15 @@ class Workers(Protocol):
     def slots(self) -> int:
         """The number of shards that can be in flight at once."""
 
-    def submit(self, work: Work) -> Any:
+    def submit(self, number: int, sources: Sequence[LinesOfFile]) -> Any:
         """Start a shard; return a future with ``result()`` and ``add_done_callback()``."""
 
-    def lost(self, error: BaseException) -> str | None:
-        """Return the reason if ``error`` means that no worker can go on, else None."""
+    def check(self, error: BaseException | None = None) -> None:
+        """Check on the workers; called about every second, and with the error of a shard.
 
-    def check(self) -> None:
-        """Check on the workers; called about every second."""
+        Raises:
+            AttreeError: no worker can go on.
+        """
 
 
 @dataclass(slots=True)
@@ -69,22 +69,64 @@ class Outcome:
     stopped: bool = False
 
 
-class Stop:
-    """Handles Ctrl-C: the first asks for an orderly end within seconds, the second ends at once."""
+class Driver:
+    """Hands out the unfinished shards of a manifest.
 
-    def __init__(self) -> None:
-        self.asked = False
+    Args:
+        manifest: of the output folder.
+        workers: where shards are parsed.
+        setup: what the workers were made of.
+        advance: called with the number of lines just parsed.
+    """
 
-    @contextmanager
-    def listening(self, at_once: Callable[[], None]) -> Iterator[None]:
-        """Handle SIGINT in the block; the second one calls ``at_once``, which exits with 130."""
+    def __init__(
+        self,
+        manifest: Manifest,
+        workers: Workers,
+        setup: WorkerSetup,
+        advance: Callable[[int], None],
+    ) -> None:
+        self._manifest, self._workers, self._advance = manifest, workers, advance
+        self._folder, self._column = Path(setup.folder), setup.settings.column
+        self._ended: queue.SimpleQueue[tuple[Shard, Any]] = queue.SimpleQueue()
+        self._in_flight = self._attempt = 0
+        self._again: list[Shard] = []
+        self._outcome = Outcome()
+        self._began = self._noted = time.monotonic()
+
+    def run(self, missing: list[Shard]) -> Outcome:
+        """Parse the unfinished shards.
+
+        Raises:
+            AttreeError: the input has changed, the disk is full, or the workers are lost.
+        """
+        (self._folder / FAILED_SHARDS).unlink(missing_ok=True)
+        self._note()
+        try:
+            for self._attempt in range(1, ATTEMPTS + 1):
+                self._hand_out(missing)
+                missing = sorted(self._again, key=lambda shard: shard.number)
+                self._again = []
+        except BaseException:
+            self._drain()
+            raise
+        finally:
+            self._outcome.seconds = time.monotonic() - self._began
+            self._note()
+            if failed := self._outcome.failed_shards:
+                note(self._folder, FAILED_SHARDS, {str(k): why for k, why in failed.items()})
+        return self._outcome
+
+    @contextlib.contextmanager
+    def heeding_ctrl_c(self) -> Iterator[None]:
+        """Let the first Ctrl-C ask for an orderly end within seconds, the second end at once."""
 
         def handle(number: int, frame: Any) -> None:
-            if self.asked:
-                at_once()
-            self.asked = True
+            if self._outcome.stopped:
+                end(130)
+            self._outcome.stopped = True
             # shards in flight that take too long are left to the next run
-            late = threading.Timer(_SECONDS_TO_FINISH, at_once)
+            late = threading.Timer(_SECONDS_TO_FINISH, end, (130,))
             late.daemon = True
             late.start()
             message = (
@@ -99,63 +141,15 @@ class Stop:
         finally:
             signal.signal(signal.SIGINT, before)
 
-
-class Driver:
-    """Hands out the unfinished shards of a manifest."""
-
-    def __init__(
-        self,
-        manifest: Manifest,
-        folder: Path,
-        workers: Workers,
-        *,
-        column: str,
-        stop: Stop,
-        advance: Callable[[int], None] = lambda lines: None,
-    ) -> None:
-        self._manifest, self._folder, self._workers = manifest, folder, workers
-        self._column, self._stop, self._advance = column, stop, advance
-        self._ended: queue.SimpleQueue[tuple[Shard, Any]] = queue.SimpleQueue()
-        self._in_flight = 0
-        self._attempts: dict[int, int] = {}
-        self._again: list[Shard] = []
-        self._outcome = Outcome()
-        self._began = self._noted = time.monotonic()
-
-    def run(self) -> Outcome:
-        """Parse the unfinished shards.
-
-        Raises:
-            AttreeError: the input has changed, the disk is full, or the workers are lost.
-        """
-        whole = whole_shards(self._folder)
-        missing = [shard for shard in self._manifest.shards if shard.number not in whole]
-        (self._folder / FAILED_SHARDS).unlink(missing_ok=True)
-        self._note(force=True)
-        try:
-            for attempt in range(ATTEMPTS):
-                # the last try is alone: a bad shard can harm no other shard then
-                self._hand_out(missing, alone=attempt == ATTEMPTS - 1)
-                missing = sorted(self._again, key=lambda shard: shard.number)
-                self._again = []
-        except BaseException:
-            self._drain()
-            raise
-        finally:
-            self._outcome.seconds = time.monotonic() - self._began
-            self._outcome.stopped = self._stop.asked
-            self._note(force=True)
-            if failed := self._outcome.failed_shards:
-                note(self._folder, FAILED_SHARDS, {str(k): why for k, why in failed.items()})
-        return self._outcome
-
-    def _hand_out(self, shards: list[Shard], *, alone: bool) -> None:
-        for shard, parts in payloads(self._manifest, shards, column=self._column):
-            while self._in_flight >= (1 if alone else self._workers.slots) and not self._stop.asked:
+    def _hand_out(self, shards: list[Shard]) -> None:
+        outcome, alone = self._outcome, self._attempt == ATTEMPTS
+        for shard, sources in payloads(self._manifest, shards, column=self._column):
+            # the last try is alone: a bad shard can harm no other shard then
+            while self._in_flight >= (1 if alone else self._workers.slots) and not outcome.stopped:
                 self._collect()
-            if self._stop.asked:
+            if outcome.stopped:
                 break
-            future = self._workers.submit(_work(self._manifest, shard, parts))
+            future = self._workers.submit(shard.number, sources)
             self._in_flight += 1
             future.add_done_callback(lambda done, shard=shard: self._ended.put((shard, done)))
         while self._in_flight:
@@ -173,7 +167,8 @@ class Driver:
         """Wait a moment for a shard to end, and record its result."""
         self._workers.check()
         check_there(self._folder)
-        self._note()
+        if time.monotonic() - self._noted > _SECONDS_BETWEEN_NOTES:
+            self._note()
         try:
             shard, future = self._ended.get(timeout=0.5)
         except queue.Empty:
@@ -181,7 +176,7 @@ class Driver:
         self._in_flight -= 1
         try:
             done: Done = future.result()
-        except (Exception, CancelledError) as error:
+        except Exception as error:
             self._failed(shard, error)
         else:
             self._outcome.statistics += done.statistics
@@ -191,27 +186,20 @@ class Driver:
     def _failed(self, shard: Shard, error: BaseException) -> None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise error
-        if lost := self._workers.lost(error):
-            raise AttreeError("workers-lost", lost, fix=RUN_AGAIN)
-        attempts = self._attempts.get(shard.number, 0) + 1
-        self._attempts[shard.number] = attempts
+        self._workers.check(error)
         reason, first = _reason(error), shard.parts[0]
         name = self._manifest.files[first.file].name
         where = f"{name}, line {first.first:,} and {shard.lines - 1:,} more"
-        if attempts < ATTEMPTS:
+        if self._attempt < ATTEMPTS:
             say(f"attree: shard {shard.number} ({where}) failed and will be tried again: {reason}")
             self._again.append(shard)
         else:
             say(f"attree: shard {shard.number} ({where}) failed {ATTEMPTS} times: {reason}")
             self._outcome.failed_shards[shard.number] = f"{where}: {reason}"
 
-    def _note(self, *, force: bool = False) -> None:
-        now = time.monotonic()
-        if not force and now - self._noted < _SECONDS_BETWEEN_NOTES:
-            return
-        self._noted = now
-        statistics = self._outcome.statistics
-        seconds = now - self._began
+    def _note(self) -> None:
+        self._noted = time.monotonic()
+        statistics, seconds = self._outcome.statistics, self._noted - self._began
         progress = {
             "lines": statistics.lines,
             "sentences": statistics.sentences,
@@ -230,15 +218,6 @@ def _reason(error: BaseException) -> str:
     if name == "KilledWorker":  # a class of Dask, which is imported only if used
         return "its worker died, perhaps for want of memory"
     return (str(error).strip().splitlines() or [name])[0]
-
-
-def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
-    files = manifest.files
-    sources = tuple(
-        LinesOfFile(files[part.file].name, files[part.file].kind, part.first, payload)
-        for part, payload in zip(shard.parts, parts, strict=True)
-    )
-    return Work(shard.number, sources)
 
 
 def gpus(device: str | None) -> int:

@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,17 +33,17 @@ _OUR_PART = re.compile(
 #: Time after which a writer on another machine counts as dead, if its lock is free.
 _SECONDS_WITHOUT_HEARTBEAT = 60.0
 #: Time between heartbeats of a writer.
-SECONDS_BETWEEN_HEARTBEATS = 15.0
+_SECONDS_BETWEEN_HEARTBEATS = 15.0
 
 
 @contextlib.contextmanager
-def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
+def only_run(folder: Path, *, unlock: bool, wait: float = 90.0) -> Iterator[None]:
     """Hold ``folder`` for this run alone, once the writers of a killed run have ended.
 
     Args:
         folder: the output folder.
-        wait: seconds to wait for these writers.
         unlock: whether not to wait, since the user is sure that nothing writes any more.
+        wait: seconds to wait for these writers.
 
     Raises:
         AttreeError: another run or one of its writers is still at work; the message names it.
@@ -134,8 +135,8 @@ def _age(mark: Path) -> float:
 class Writer:
     """Marks this process as a writer of ``folder`` until it ends, even if it is killed.
 
-    The operating system releases the lock of the mark; :meth:`beat` is for other machines, which
-    may not see locks.
+    The operating system releases the lock of the mark; a heartbeat is for other machines, which may
+    not see locks.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -143,11 +144,13 @@ class Writer:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._handle = self._path.open("a")
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        threading.Thread(target=self._beat, daemon=True).start()
 
-    def beat(self) -> None:
-        """Touch the mark, as a heartbeat."""
-        with contextlib.suppress(OSError, ValueError):  # removed, or closed
-            os.utime(self._handle.fileno())
+    def _beat(self) -> None:
+        while True:
+            time.sleep(_SECONDS_BETWEEN_HEARTBEATS)
+            with contextlib.suppress(OSError, ValueError):  # removed, or closed
+                os.utime(self._handle.fileno())
 
     def close(self) -> None:
         """Remove the mark."""
@@ -161,22 +164,20 @@ def whole_shards(folder: Path) -> set[int]:
     return {int(name.removeprefix("shard-")) for name in names}
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an output folder; refuse a folder without one."""
-    if not (folder / MANIFEST).is_file():
-        problem = "this folder holds no run of `attree parse`"
-        raise AttreeError("no-run", problem, file=folder, fix="name another folder")
-    return Manifest.read(folder / MANIFEST)
-
-
 def status(folder: Path) -> dict[str, Any]:
     """Describe a run that is running, stopped or complete.
 
     Returns:
         ``state``, the numbers of shards and lines, complete and in total, the failed shards, and
         the last progress and summary that the run wrote.
+
+    Raises:
+        AttreeError: the folder has no manifest, or a damaged one.
     """
-    manifest = read_manifest(folder)
+    if not (folder / MANIFEST).is_file():
+        problem = "this folder holds no run of `attree parse`"
+        raise AttreeError("no-run", problem, file=folder, fix="name another folder")
+    manifest = Manifest.read(folder / MANIFEST)
     whole = whole_shards(folder)
     ended = "complete" if len(whole) == len(manifest.shards) else "stopped"
     return {

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
@@ -31,14 +31,16 @@ _SHARD_BYTES = 1 << 25
 _hash = functools.partial(hashlib.blake2b, digest_size=16)
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestPart:
+_From0 = Annotated[int, Meta(ge=0)]
+
+
+class ManifestPart(NamedTuple):
     """Lines ``first`` (1-based) to ``first + lines - 1`` of one file, from ``offset`` on."""
 
-    file: int
-    first: int
-    lines: int
-    offset: int
+    file: _From0
+    first: _From0
+    lines: _From0
+    offset: _From0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,21 @@ class Shard:
         return sum(part.lines for part in self.parts)
 
 
-_From0 = Annotated[int, Meta(ge=0)]
+@dataclass(frozen=True, slots=True)
+class LinesOfFile:
+    """One part of a shard's payload: lines of one file.
+
+    Attributes:
+        file: the file's name in the output.
+        kind: a key of :data:`attree.raw_text.lines.PARSERS`.
+        first: 1-based number of the first line.
+        payload: bytes of the lines.
+    """
+
+    file: str
+    kind: str
+    first: int
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +80,7 @@ class _Written:
 
     settings: dict[str, Any]
     files: list[InputFile]
-    shards: list[list[str | tuple[_From0, _From0, _From0, _From0]]]
+    shards: list[list[str | ManifestPart]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +112,7 @@ class Manifest:
             "lines": self.lines,
         }
         text = json.dumps(head, indent=1, sort_keys=True, ensure_ascii=False)
-        rows = [
-            json.dumps([shard.hash, *([p.file, p.first, p.lines, p.offset] for p in shard.parts)])
-            for shard in self.shards
-        ]
+        rows = [json.dumps([shard.hash, *shard.parts]) for shard in self.shards]
         write_text(path, text[:-2] + ',\n "shards": [\n' + ",\n".join(rows) + "\n]}\n")
 
     @classmethod
@@ -112,7 +125,7 @@ class Manifest:
         written = described(data, _Written, file=path, what="corpus manifest", fix=fix)
         shards = []
         for number, (hashed, *rest) in enumerate(shard or [""] for shard in written.shards):
-            parts = [ManifestPart(*part) for part in rest if not isinstance(part, str)]
+            parts = [part for part in rest if isinstance(part, ManifestPart)]
             inside = all(part.file < len(written.files) for part in parts)
             if not isinstance(hashed, str) or len(parts) < max(len(rest), 1) or not inside:
                 problem = f"shard {number} of this manifest is damaged"
@@ -189,8 +202,8 @@ def _check_unchanged(file: InputFile) -> None:
 
 def payloads(
     manifest: Manifest, wanted: Iterable[Shard], *, column: str
-) -> Iterator[tuple[Shard, list[bytes]]]:
-    """Yield shards in ascending order, each with the bytes of its parts.
+) -> Iterator[tuple[Shard, list[LinesOfFile]]]:
+    """Yield shards in ascending order, each with the lines of its parts.
 
     A file without random access is read through once.
 
@@ -198,26 +211,21 @@ def payloads(
         AttreeError: a file is damaged, or its lines have changed since they were cut.
     """
     with ExitStack() as stack:
-        open_file = -1
-        reader: Reader | None = None
+        readers: dict[int, Reader] = {}  # the last file's
         for shard in wanted:
-            parts: list[bytes] = []
-            hashed = _hash()
+            sources = []
             for part in shard.parts:
-                if part.file != open_file:
+                file = manifest.files[part.file]
+                if part.file not in readers:
                     stack.close()
-                    open_file = part.file
-                    opened = open_input(manifest.files[open_file], column=column)
-                    reader = stack.enter_context(opened)
-                assert reader is not None
-                reader.seek(part.offset)
-                payload, _ = reader.take(part.lines)
-                hashed.update(payload)
-                parts.append(payload)
-            if hashed.hexdigest() != shard.hash:
+                    readers = {part.file: stack.enter_context(open_input(file, column=column))}
+                readers[part.file].seek(part.offset)
+                payload, _ = readers[part.file].take(part.lines)
+                sources.append(LinesOfFile(file.name, file.kind, part.first, payload))
+            if _hash(b"".join(source.payload for source in sources)).hexdigest() != shard.hash:
                 first = shard.parts[0]
                 raise input_changed(manifest.files[first.file].path, first.first)
-            yield shard, parts
+            yield shard, sources
 
 
 def input_changed(file: str, line: int | None = None) -> AttreeError:

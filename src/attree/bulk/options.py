@@ -1,7 +1,7 @@
 """Options of ``attree parse``: how rows are made and written, and where the work is done."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -16,14 +16,27 @@ _FORMATS = (PARQUET, BRACKETS)
 
 
 @dataclass(frozen=True, slots=True)
-class OutputOptions:
-    """How shards are written; a field here is an option of the command.
+class RowSettings:
+    """How rows are made of lines and written; with the parser, all that they depend on.
 
     Attributes:
+        tokenizer: a name that :func:`attree.raw_text.words.tokeniser` knows.
+        sentences: whether lines are split into sentences.
+        column: field of JSON Lines, column of Parquet.
+        max_words: longer sentences are not parsed.
+        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
+            the device.
         formats: Format to write: parquet, or parquet,brackets; of -, brackets.
         marginals: Column marginals: the probability of each span, by tree CRFs.
+        too_long: what becomes of them, a key of :data:`attree.trees.parses.POLICIES`.
+        id: Field of JSON Lines that comes back as column id.
     """
 
+    tokenizer: options.Fixed[str] = "whitespace"
+    sentences: options.Fixed[bool] = False
+    column: options.Fixed[str] = "text"
+    max_words: Annotated[options.MaxWords, Parameter(validator=between(1, 30_000))] = 500
+    tokens_per_batch: options.TokensPerBatch | None = None
     formats: Annotated[
         tuple[str, ...],
         Parameter(
@@ -34,6 +47,8 @@ class OutputOptions:
         ),
     ] = ()
     marginals: bool = False
+    too_long: options.TooLong = "right_branching"
+    id: str = "id"
 
     def __post_init__(self) -> None:
         """Refuse an unknown format."""
@@ -46,40 +61,11 @@ class OutputOptions:
         return sorted({*self.formats} - {PARQUET})
 
     def describe(self) -> dict[str, Any]:
-        """Return the options as JSON, for a manifest."""
-        asked = {"marginals": True} if self.marginals else {}
-        return {"formats": [PARQUET, *self.beside], **asked}
-
-
-@dataclass(frozen=True, slots=True)
-class RowSettings:
-    """How rows are made of lines; with the parser, all that they depend on.
-
-    Attributes:
-        tokenizer: a name that :func:`attree.raw_text.words.tokeniser` knows.
-        sentences: whether lines are split into sentences.
-        column: field of JSON Lines, column of Parquet.
-        max_words: longer sentences are not parsed.
-        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
-            the device.
-        output: how rows are written.
-        too_long: what becomes of them, a key of :data:`attree.trees.parses.POLICIES`.
-        id: Field of JSON Lines that comes back as column id.
-    """
-
-    tokenizer: options.Fixed[str] = "whitespace"
-    sentences: options.Fixed[bool] = False
-    column: options.Fixed[str] = "text"
-    max_words: Annotated[options.MaxWords, Parameter(validator=between(1, 30_000))] = 500
-    tokens_per_batch: options.TokensPerBatch | None = None
-    output: Annotated[OutputOptions, Parameter(name="*")] = OutputOptions()
-    too_long: options.TooLong = "right_branching"
-    id: str = "id"
-
-    def describe(self) -> dict[str, Any]:
-        """Return the settings as JSON, for a manifest."""
-        settings = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "output"}
-        return {**settings, **self.output.describe()}
+        """Return the settings as JSON, for a manifest; marginals are named if they are wanted."""
+        settings = {**asdict(self), "formats": [PARQUET, *self.beside]}
+        if not self.marginals:
+            del settings["marginals"]
+        return settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +109,9 @@ class RunSettings:
         limit: Only the first lines.
         unlock: Do not wait for an earlier run on this folder: you are sure that it is dead.
         restart: where the folder was begun with other settings, code or input.
-        wait: seconds to wait for writers of a killed run.
     """
 
     shard_lines: Annotated[int | None, Parameter(validator=between(1), group=_PLACE)] = None
     limit: Annotated[int | None, Parameter(validator=between(1), group=_INPUT)] = None
     unlock: Annotated[bool, Parameter(group=_PLACE)] = False
     restart: Annotated[options.Restart, Parameter(group=_PLACE)] = False
-    wait: options.Fixed[float] = 90.0

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.files import make_folder, whole_file, write_text
-from attree.bulk.options import BRACKETS, OutputOptions
+from attree.bulk.options import BRACKETS, RowSettings
 from attree.trees import OK
 from attree.trees.parses import named_arrays, trees_of
 from attree.trees.trees import Trees
@@ -63,6 +63,8 @@ TREES = pa.schema(
         pa.field("id", pa.string(), nullable=True),
     ]
 )
+#: The columns that say where a row is from, and what became of it.
+_PLACE = ("file", "line", "sentence", "status", "id")
 _LABELS = pa.field("labels", _list(pa.string()), nullable=False)
 _TAGS = pa.field("tags", _list(pa.string()), nullable=False)
 #: On request: the probability of each span under the parser's distribution over trees; null for a
@@ -72,10 +74,11 @@ _MARGINALS = pa.field("marginals", _list(pa.float32()), nullable=True)
 
 @dataclass(slots=True)
 class Rows:
-    """The rows of one shard.
+    """Sentences and their trees: of a shard, or some of a treebank.
 
     Attributes:
-        file, line, sentence, status: a value for each row.
+        file, line, sentence, status: of each row; ``sentence`` counts within a line of bulk output,
+            else from the beginning of the input.
         words: words of each row.
         trees: tree of each row, with the scores of its spans.
         id: id of each row's line, if lines have ids.
@@ -87,7 +90,7 @@ class Rows:
     status: list[str]
     words: list[list[str]]
     trees: Trees
-    id: list[str | None] | None = None
+    id: list[str | None] = field(default_factory=list)
 
     def table(self, *, marginals: bool = False) -> pa.Table:
         """Return the rows as an Arrow table, with a column of marginals if asked for."""
@@ -103,18 +106,17 @@ class Rows:
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
             pa.array(self.id or [None] * len(self.line), pa.string()),
         ]
-        schema, (labels, tags) = TREES, named_arrays(trees)
+        table, (labels, tags) = pa.Table.from_arrays(columns, schema=TREES), named_arrays(trees)
         if labels is not None:
-            schema = schema.append(_LABELS)
-            columns.append(self._span_lists(labels, pa.string()))
+            table = table.append_column(_LABELS, self._span_lists(labels, pa.string()))
         if tags is not None:
-            schema = schema.append(_TAGS)
             words = pa.array(trees.word_offsets, pa.int32())
-            columns.append(pa.ListArray.from_arrays(words, tags, type=_list(pa.string())))
+            of_words = pa.ListArray.from_arrays(words, tags, type=_TAGS.type)
+            table = table.append_column(_TAGS, of_words)
         if marginals:
-            schema = schema.append(_MARGINALS)
-            columns.append(self._span_lists(trees.marginals, pa.float32(), of_parser=True))
-        return pa.Table.from_arrays(columns, schema=schema)
+            shares = self._span_lists(trees.marginals, pa.float32(), of_parser=True)
+            table = table.append_column(_MARGINALS, shares)
+        return table
 
     def _span_lists(self, values: Any, kind: pa.DataType, *, of_parser: bool = False) -> pa.Array:
         """Return a list for each row; with ``of_parser``, null for fallback and empty trees."""
@@ -166,25 +168,25 @@ def _format_path(folder: Path, name: str, number: int) -> Path:
     return folder / name / f"shard-{number:05d}.txt"
 
 
-def make_folders(folder: Path, options: OutputOptions) -> None:
+def make_folders(folder: Path, settings: RowSettings) -> None:
     """Make the folders of the shards."""
     make_folder(shard_path(folder, 0).parent)
-    for name in options.beside:
+    for name in settings.beside:
         make_folder(_format_path(folder, name, 0).parent)
 
 
 def write_shard(
-    folder: Path, number: int, rows: Rows, statistics: Statistics, options: OutputOptions
+    folder: Path, number: int, rows: Rows, statistics: Statistics, settings: RowSettings
 ) -> None:
     """Write a shard in every format; the Parquet file is last and marks the shard as complete.
 
     Raises:
         FileNotFoundError: the folders of :func:`make_folders` do not exist.
     """
-    for name in options.beside:
+    for name in settings.beside:
         write_text(_format_path(folder, name, number), FORMATS[name](rows), make=False)
     metadata = {_METADATA_KEY: json.dumps(statistics.as_dict(), sort_keys=True)}
-    table = rows.table(marginals=options.marginals).replace_schema_metadata(metadata)
+    table = rows.table(marginals=settings.marginals).replace_schema_metadata(metadata)
     with whole_file(shard_path(folder, number), make=False) as part:
         pq.write_table(
             table,
@@ -287,15 +289,17 @@ def read_trees(folder: str | Path) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def read_shards(folder: Path) -> Iterator[tuple[pa.Table, Trees]]:
-    """Yield the table of each shard of an output folder, and the trees of its rows.
+def read_shards(folder: Path) -> Iterator[Rows]:
+    """Yield the rows of each shard of an output folder.
 
     Raises:
         AttreeError: a damaged shard.
     """
     for path in _shards(folder):
         table = _table(path)
-        yield table, trees_of(table, _n_words(table))
+        columns = {name: table[name].to_pylist() for name in _PLACE}
+        words = [text.split(" ") if text else [] for text in table["words"].to_pylist()]
+        yield Rows(**columns, words=words, trees=trees_of(table, _n_words(table)))
 
 
 def is_output(folder: Path) -> bool:

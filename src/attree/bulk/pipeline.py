@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
+from attree.bulk.manifest import LinesOfFile
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
 from attree.parsers.batches import Prepared, in_threads, threads_of
@@ -42,62 +43,41 @@ _LONGEST = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class LinesOfFile:
-    """One part of a shard's payload: lines of one file.
-
-    Attributes:
-        file: the file's name in the output.
-        kind: a key of :data:`attree.raw_text.lines.PARSERS`.
-        first: 1-based number of the first line.
-        payload: bytes of the lines.
-    """
-
-    file: str
-    kind: str
-    first: int
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A shard to parse."""
-
-    number: int
-    sources: tuple[LinesOfFile, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
     """The statistics of a parsed shard, and the seconds that the encoder took for it."""
 
-    number: int
     statistics: Statistics
     encoder_seconds: float
 
 
 @dataclass(slots=True)
-class _Rows:
-    """A shard between reading and writing."""
+class _Shard:
+    """A shard between reading and writing.
+
+    Attributes:
+        number, future: of the shard.
+        lines: how many lines it has.
+        malformed: reasons of the first malformed ones.
+        rows: of its lines; their trees come last.
+        asked: positions of the rows whose sentences are parsed.
+        prepared: these sentences.
+        trees: of the batches decoded so far.
+        encoder_seconds: how long the encoder took for them.
+    """
 
     number: int
     future: Future[Done]
-    lines: int = 0
-    file: list[str] = field(default_factory=list)
-    line: list[int] = field(default_factory=list)
-    sentence: list[int] = field(default_factory=list)
-    status: list[str] = field(default_factory=list)
-    words: list[list[str]] = field(default_factory=list)
-    id: list[str | None] = field(default_factory=list)
-    constraints: list[Constraints | None] = field(default_factory=list)
-    malformed: list[str] = field(default_factory=list)
-    asked: list[int] = field(default_factory=list)
-    prepared: Prepared | None = None
+    lines: int
+    malformed: list[str]
+    rows: Rows
+    asked: list[int]
+    prepared: Prepared
     trees: list[Trees] = field(default_factory=list)
     encoder_seconds: float = 0.0
 
 
 class Pipeline:
-    """Parses shards and writes them.
+    """Parses shards and writes them (a :class:`attree.bulk.driver.Workers` of one process).
 
     Args:
         parser: makes trees of batches.
@@ -106,12 +86,14 @@ class Pipeline:
         folder: the output folder.
     """
 
+    slots = IN_FLIGHT
+
     def __init__(
         self, parser: Parser, words: Tokeniser, settings: RowSettings, folder: Path
     ) -> None:
         self._parser, self._words = parser, words
         self._settings, self._folder = settings, folder
-        make_folders(folder, settings.output)
+        make_folders(folder, settings)
         self._threads = threads_of(parser.model)
         self._waiting: queue.Queue[Any] = queue.Queue()
         self._prepared: queue.Queue[Any] = queue.Queue(1)
@@ -119,23 +101,29 @@ class Pipeline:
         for step in (self._prepare_all, self._encode_all, self._finish_all):
             threading.Thread(target=step, name=step.__name__, daemon=True).start()
 
-    def submit(self, work: Work) -> Future[Done]:
+    def submit(self, number: int, sources: Sequence[LinesOfFile]) -> Future[Done]:
         """Start a shard; its future is done when it is written, or holds the error."""
         future: Future[Done] = Future()
         future.set_running_or_notify_cancel()
-        self._waiting.put((work, future))
+        self._waiting.put((number, sources, future))
         return future
+
+    def check(self, error: BaseException | None = None) -> None:
+        """Do nothing: a pipeline is lost only with its process."""
 
     def _prepare_all(self) -> None:
         while True:
-            work, future = self._waiting.get()
-            rows = _run_step(future, partial(self._prepare, work, future))
-            if rows is not None:
-                self._prepared.put(rows)
+            number, sources, future = self._waiting.get()
+            shard = _run_step(future, partial(self._prepare, number, sources, future))
+            if shard is not None:
+                self._prepared.put(shard)
 
-    def _prepare(self, work: Work, future: Future[Done]) -> _Rows:
-        rows = _Rows(work.number, future)
-        for source in work.sources:
+    def _prepare(self, number: int, sources: Sequence[LinesOfFile], future: Future[Done]) -> _Shard:
+        """Read the lines, split sentences into pieces, and make batches of them."""
+        rows, n_lines = Rows([], [], [], [], [], Trees.concatenate([]), []), 0
+        constraints: list[Constraints | None] = []
+        malformed: list[str] = []
+        for source in sources:
             lines = parse_lines(
                 source.payload,
                 kind=source.kind,
@@ -143,19 +131,33 @@ class Pipeline:
                 first=source.first == 1,
                 id_field=self._settings.id,
             )
-            self._add(rows, source, lines)
-            rows.malformed += [
-                f"{source.file}: line {number}: {line.reason}"
-                for number, line in enumerate(lines, source.first)
+            n_lines += len(lines)
+            self._add(rows, constraints, source, lines)
+            malformed += [
+                f"{source.file}: line {place}: {line.reason}"
+                for place, line in enumerate(lines, source.first)
                 if line.reason
             ]
-            del rows.malformed[REASONS:]
-        self._choose(rows)
-        return rows
+            del malformed[REASONS:]
+        asked = [row for row, status in enumerate(rows.status) if status == OK]
+        known = [constraints[row] for row in asked]
+        prepared = self._parser.prepare([rows.words[row] for row in asked], known)
+        too_long = np.flatnonzero(prepared.status == TOO_LONG)
+        if too_long.size and self._settings.too_long == "error":
+            row = asked[too_long[0]]
+            problem = f"a sentence of {len(rows.words[row]):,} words is too long"
+            file, line, fix = rows.file[row], rows.line[row], "choose another --too-long"
+            raise AttreeError("too-long", problem, file=file, line=line, fix=fix)
+        return _Shard(number, future, n_lines, malformed, rows, asked, prepared)
 
-    def _add(self, rows: _Rows, source: LinesOfFile, lines: list[InputLine]) -> None:
+    def _add(
+        self,
+        rows: Rows,
+        constraints: list[Constraints | None],
+        source: LinesOfFile,
+        lines: list[InputLine],
+    ) -> None:
         """Add a row for each sentence of lines; a line without sentences has a row too."""
-        rows.lines += len(lines)
         split = self._words([line.text for line in lines])
         for place, (line, sentences) in enumerate(zip(lines, split, strict=True), source.first):
             status = TOO_LONG if sentences is None else line.status
@@ -166,80 +168,64 @@ class Pipeline:
                 rows.words.append(words)
                 rows.status.append(status if words or status != OK else EMPTY)
                 rows.id.append(line.id)
-                rows.constraints.append(line.constraints)
-
-    def _choose(self, rows: _Rows) -> None:
-        """Tokenise the sentences to parse into pieces, and make batches of them."""
-        rows.asked = [row for row, status in enumerate(rows.status) if status == OK]
-        constraints = [rows.constraints[row] for row in rows.asked]
-        rows.prepared = self._parser.prepare([rows.words[row] for row in rows.asked], constraints)
-        for row, status in zip(rows.asked, rows.prepared.status.tolist(), strict=True):
-            if status == TOO_LONG and self._settings.too_long == "error":
-                problem = f"a sentence of {len(rows.words[row]):,} words is too long"
-                file, line, fix = rows.file[row], rows.line[row], "choose another --too-long"
-                raise AttreeError("too-long", problem, file=file, line=line, fix=fix)
-
-    def _settle(self, rows: _Rows) -> list[int]:
-        """Set the status of each row; return the positions of prepared rows that have trees.
-
-        The words of other rows are removed.
-        """
-        assert rows.prepared is not None
-        kept = {OK, TOO_LONG} if self._settings.too_long == FALLBACK else {OK}
-        positions = []
-        for position, (row, status) in enumerate(
-            zip(rows.asked, rows.prepared.status.tolist(), strict=True)
-        ):
-            rows.status[row] = status
-            if status in kept and len(rows.words[row]) <= _LONGEST:
-                positions.append(position)
-        with_tree = {rows.asked[position] for position in positions}
-        rows.words = [words if row in with_tree else [] for row, words in enumerate(rows.words)]
-        return positions
+                constraints.append(line.constraints)
 
     def _encode_all(self) -> None:
         while True:
-            rows = self._prepared.get()
-            assert rows.prepared is not None
-            groups = rows.prepared.batches
-            every = in_threads(partial(_encode, rows), groups, min(self._threads, len(groups)))
+            shard = self._prepared.get()
+            groups = shard.prepared.batches
+            every = in_threads(partial(_encode, shard), groups, min(self._threads, len(groups)))
             for group, features in zip(groups, every, strict=True):
                 if features is None:
                     break
-                self._encoded.put((rows, (group, features)))
-            self._encoded.put((rows, None))
+                self._encoded.put((shard, (group, features)))
+            self._encoded.put((shard, None))
 
     def _finish_all(self) -> None:
         if self._threads > 1:  # the encoder's threads have a core each, and this one shares them
             torch.set_num_threads(1)
         while True:
-            rows, encoded = self._encoded.get()
-            if rows.future.done():
+            shard, encoded = self._encoded.get()
+            if shard.future.done():
                 continue
             if encoded is not None:
-                rows.trees.append(_run_step(rows.future, partial(rows.prepared.decode, *encoded)))
+                decode = partial(shard.prepared.decode, *encoded)
+                shard.trees.append(_run_step(shard.future, decode))
                 continue
-            done = _run_step(rows.future, partial(self._write, rows))
+            done = _run_step(shard.future, partial(self._write, shard))
             if done is not None:
-                rows.future.set_result(done)
+                shard.future.set_result(done)
 
-    def _write(self, rows: _Rows) -> Done:
-        trees = _in_order(rows, self._settle(rows))
-        prepared = rows.prepared
-        assert prepared is not None
+    def _write(self, shard: _Shard) -> Done:
+        self._settle(shard)
+        rows, prepared = shard.rows, shard.prepared
         pieces = prepared.pieces_of(np.flatnonzero(prepared.status == OK))
         statistics = Statistics(
-            lines=rows.lines,
+            lines=shard.lines,
             sentences=len(rows.status) - rows.status.count(EMPTY),
             words=sum(map(len, rows.words)),
             pieces=sum(len(sentence.ids) for sentence in pieces),
             unknown_words=sum(sentence.n_unknown for sentence in pieces),
             status=Counter(rows.status),
-            malformed=rows.malformed,
+            malformed=shard.malformed,
         )
-        whole = Rows(rows.file, rows.line, rows.sentence, rows.status, rows.words, trees, rows.id)
-        write_shard(self._folder, rows.number, whole, statistics, self._settings.output)
-        return Done(rows.number, statistics, rows.encoder_seconds)
+        write_shard(self._folder, shard.number, rows, statistics, self._settings)
+        return Done(statistics, shard.encoder_seconds)
+
+    def _settle(self, shard: _Shard) -> None:
+        """Set the status and the tree of each row; a row without a tree loses its words."""
+        rows, prepared = shard.rows, shard.prepared
+        for row, status in zip(shard.asked, prepared.status.tolist(), strict=True):
+            rows.status[row] = status
+        kept = [OK, TOO_LONG] if self._settings.too_long == FALLBACK else [OK]
+        with_tree = np.isin(prepared.status, kept) & (prepared.n_words <= _LONGEST)
+        trees = prepared.assemble(shard.trees).take(np.flatnonzero(with_tree))
+        n_words, n_spans = (np.zeros(len(rows.status), np.int64) for _ in range(2))
+        good = np.array(shard.asked, np.int64)[with_tree]
+        n_words[good], n_spans[good] = trees.n_words, trees.n_spans
+        offsets = np.concatenate(([0], np.cumsum(n_spans)))
+        rows.trees = replace(trees, n_words=n_words, offsets=offsets)
+        rows.words = [words if n else [] for words, n in zip(rows.words, n_words, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,22 +260,11 @@ class WorkerSetup:
         return Pipeline(loaded, make_words, settings, Path(self.folder))
 
 
-def _in_order(rows: _Rows, positions: list[int]) -> Trees:
-    """Return a tree for every row, without spans if the row has no tree."""
-    assert rows.prepared is not None
-    trees = rows.prepared.assemble(rows.trees).take(np.array(positions, np.int64))
-    good = np.array(rows.asked, np.int64)[positions]
-    n_words, n_spans = (np.zeros(len(rows.status), np.int64) for _ in range(2))
-    n_words[good], n_spans[good] = trees.n_words, trees.n_spans
-    return replace(trees, n_words=n_words, offsets=np.concatenate(([0], np.cumsum(n_spans))))
-
-
-def _encode(rows: _Rows, group: NDArray[np.int64]) -> Any:
+def _encode(shard: _Shard, group: NDArray[np.int64]) -> Any:
     """Return the features of one batch of a shard; None if its future holds an error."""
-    assert rows.prepared is not None
     began = time.perf_counter()
-    features = _run_step(rows.future, partial(rows.prepared.encode, group))
-    rows.encoder_seconds += time.perf_counter() - began
+    features = _run_step(shard.future, partial(shard.prepared.encode, group))
+    shard.encoder_seconds += time.perf_counter() - began
     return features
 
 

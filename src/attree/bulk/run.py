@@ -5,28 +5,26 @@ Standard input is parsed to brackets on standard output (:func:`stream`).
 
 from __future__ import annotations
 
-import contextlib
 import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions
-from attree.base.process import end
 from attree.base.provenance import code_hash
-from attree.base.terminal import Progress, safe, say
+from attree.base.terminal import progress, safe, say
 from attree.bulk import folder as folders
-from attree.bulk.driver import Driver, Outcome, Stop, Workers, gpus
+from attree.bulk.driver import Driver, Outcome, Workers, gpus
 from attree.bulk.manifest import Manifest, Shard, check_same, cut, input_changed
 from attree.bulk.options import PARQUET, Place, RowSettings, RunSettings
 from attree.bulk.output import Statistics, remove_shard, shard_path, shard_statistics
-from attree.bulk.pipeline import IN_FLIGHT, Done, Work, WorkerSetup
+from attree.bulk.pipeline import WorkerSetup
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
 from attree.parsers.reading import doubt
@@ -35,37 +33,14 @@ from attree.raw_text.lines import read_lines, refuse_treebanks
 from attree.raw_text.words import WHITESPACE, Line, Splitting, Tokeniser, settle, tokeniser
 
 
-class InProcess:
-    """Parses shards by a pipeline in this process."""
-
-    slots = IN_FLIGHT
-
-    def __init__(self, setup: WorkerSetup) -> None:
-        self._pipeline = setup.pipeline()
-
-    def submit(self, work: Work) -> Future[Done]:
-        """Start a shard."""
-        return self._pipeline.submit(work)
-
-    def lost(self, error: BaseException) -> str | None:
-        """Return None: the pipeline is lost only with this process."""
-        return None
-
-    def check(self) -> None:
-        """Do nothing: there are no workers to check."""
-
-
-@contextlib.contextmanager
-def workers(place: Place, setup: WorkerSetup) -> Iterator[Workers]:
+def workers(place: Place, setup: WorkerSetup) -> AbstractContextManager[Workers]:
     """Start or reach the workers that ``place`` asks for, and release them at the end."""
     count = place.workers or (1 if place.cluster else max(1, gpus(setup.device)))
     if place.cluster is None and count == 1:
-        yield InProcess(setup)
-        return
+        return nullcontext(setup.pipeline())
     from attree.bulk.dask_workers import dask_workers
 
-    with dask_workers(place, setup, count) as started:
-        yield started
+    return dask_workers(place, setup, count)
 
 
 #: The modules that decide the content of a shard. None runs ``SCORING``, of `Parser.evaluate`, and
@@ -77,101 +52,84 @@ _LINES_ON_CPU = 500
 _LINES_ON_GPU = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class BulkRequest:
-    """The arguments of a run.
+def parse_corpus(
+    inputs: Iterable[Path], setup: WorkerSetup, place: Place, run: RunSettings
+) -> dict[str, Any]:
+    """Parse the unfinished shards; return the summary, which is also written to ``summary.json``.
 
-    Attributes:
+    Args:
         inputs: files and folders.
-        folder: the output folder.
-        setup: parser and settings of the workers.
+        setup: parser and settings of the workers, and the output folder.
         place: where the work is done.
         run: how the run treats its folder.
-    """
-
-    inputs: tuple[Path, ...]
-    folder: Path
-    setup: WorkerSetup
-    place: Place
-    run: RunSettings
-
-    def with_lines(self, shard_lines: int) -> BulkRequest:
-        """Return the request with this number of input lines for each shard."""
-        return replace(self, run=replace(self.run, shard_lines=shard_lines))
-
-
-def parse_corpus(request: BulkRequest, *, progress: Progress, stop: Stop) -> dict[str, Any]:
-    """Parse the unfinished shards; return the summary, which is also written to ``summary.json``.
 
     Raises:
         AttreeError: bad input, another input or other settings than the folder was begun with,
             another run on the folder, or lost workers.
     """
     began = time.monotonic()
-    folder = request.folder
-    with folders.only_run(folder, wait=request.run.wait, unlock=request.run.unlock):
-        manifest = _manifest(request)
+    folder = Path(setup.folder)
+    with folders.only_run(folder, unlock=run.unlock):
+        manifest = _manifest(inputs, setup, run)
         whole = folders.whole_shards(folder)
-        before = sum(shard.lines for shard in manifest.shards if shard.number in whole)
+        missing = [shard for shard in manifest.shards if shard.number not in whole]
+        done = manifest.lines - sum(shard.lines for shard in missing)
         outcome = Outcome()
-        if len(whole) < len(manifest.shards):
-            left = len(manifest.shards) - len(whole)
-            place = replace(request.place, workers=min(request.place.workers, left))
+        if missing:
+            place = replace(place, workers=min(place.workers, len(missing)))
             with (
-                workers(place, request.setup) as crew,
-                progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
-                stop.listening(lambda: end(130)),
+                workers(place, setup) as crew,
+                progress("corpus", total=manifest.lines, unit="lines", done=done) as advance,
             ):
-                column = request.setup.settings.column
-                driver = Driver(manifest, folder, crew, column=column, stop=stop, advance=advance)
-                outcome = driver.run()
+                driver = Driver(manifest, crew, setup, advance)
+                with driver.heeding_ctrl_c():
+                    outcome = driver.run(missing)
         summary = _summary(manifest, folder, outcome, time.monotonic() - began)
         folders.note(folder, folders.SUMMARY, summary)
         (folder / folders.PROGRESS).unlink(missing_ok=True)
     return summary
 
 
-def _manifest(request: BulkRequest) -> Manifest:
+def _manifest(inputs: Iterable[Path], setup: WorkerSetup, run: RunSettings) -> Manifest:
     """Return the folder's manifest if input and settings are the same, or cut the input."""
-    files, left_out = find_inputs(
-        [path.absolute() for path in request.inputs], without=request.folder
-    )
+    folder = Path(setup.folder)
+    found, left_out = find_inputs([path.absolute() for path in inputs], without=folder)
+    files = tuple(found)
     refuse_treebanks(files)
     if left_out:
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
         say(f"attree: not read, by its suffix: {left_out[0]}{more}")
-    path = request.folder / folders.MANIFEST
+    path = folder / folders.MANIFEST
     old = Manifest.read(path) if path.is_file() else None
     if old is not None:
         try:
-            return _resume(old, request, tuple(files))
+            return _resume(old, files, setup, run)
         except AttreeError as difference:
-            if not request.run.restart:
+            if not run.restart:
                 raise
             say(f"attree: starting again: {difference.problem}")
-    elif folders.whole_shards(request.folder):
-        problem = "this folder has trees but no manifest"
-        raise AttreeError("no-manifest", problem, file=request.folder, fix="name a new folder")
-    if request.run.shard_lines is None:
-        request = request.with_lines(_LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU)
-    manifest = Manifest(_settings(request), tuple(files), _cut(request, tuple(files)))
+    lines = run.shard_lines or (_LINES_ON_GPU if gpus(setup.device) else _LINES_ON_CPU)
+    settings = _settings(setup, lines, run.limit)
+    manifest = Manifest(settings, files, _cut(files, settings))
     if old is not None:
-        _remove(request.folder, old)
+        _remove(folder, old)
     manifest.write(path)
     return manifest
 
 
-def _resume(old: Manifest, request: BulkRequest, files: tuple[InputFile, ...]) -> Manifest:
+def _resume(
+    old: Manifest, files: tuple[InputFile, ...], setup: WorkerSetup, run: RunSettings
+) -> Manifest:
     """Return the manifest to resume.
 
     Raises:
         AttreeError: it has other settings, other code or another input.
     """
-    request = request.with_lines(request.run.shard_lines or old.settings["shard_lines"])
-    check_same(old, Manifest(_settings(request), files, ()), request.folder)
+    settings = _settings(setup, run.shard_lines or old.settings["shard_lines"], run.limit)
+    check_same(old, Manifest(settings, files, ()), Path(setup.folder))
     touched = [new for new, old in zip(files, old.files, strict=True) if new.changed != old.changed]
     # a file's time may change without its content, so the content decides
-    if touched and _cut(request, files) != old.shards:
+    if touched and _cut(files, settings) != old.shards:
         raise input_changed(touched[0].path)
     # the input may have been moved, with the same names
     return replace(old, files=files)
@@ -189,7 +147,7 @@ def _remove(folder: Path, manifest: Manifest) -> None:
         remove_shard(folder, shard.number)
 
 
-def _cut(request: BulkRequest, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
+def _cut(files: Iterable[InputFile], settings: Mapping[str, Any]) -> tuple[Shard, ...]:
     began = reported = time.monotonic()
     done = 0
 
@@ -201,24 +159,18 @@ def _cut(request: BulkRequest, files: tuple[InputFile, ...]) -> tuple[Shard, ...
             rate = done / (reported - began)
             say(f"attree: cutting the input into shards: {done:,} lines, {rate:,.0f} a second")
 
-    assert request.run.shard_lines is not None
-    return cut(
-        files,
-        shard_lines=request.run.shard_lines,
-        column=request.setup.settings.column,
-        limit=request.run.limit,
-        advance=advance,
-    )
+    how = {name: settings[name] for name in ("shard_lines", "column", "limit")}
+    return cut(files, **how, advance=advance)
 
 
-def _settings(request: BulkRequest) -> Mapping[str, Any]:
-    parser = request.setup.parser.describe()
+def _settings(setup: WorkerSetup, shard_lines: int, limit: int | None) -> Mapping[str, Any]:
+    parser = setup.parser.describe()
     trained = "trained" in parser
     return {
         "parser": parser,
-        **request.setup.settings.describe(),
-        "shard_lines": request.run.shard_lines,
-        "limit": request.run.limit,
+        **setup.settings.describe(),
+        "shard_lines": shard_lines,
+        "limit": limit,
         "code": code_hash(CODE, not_run=(SCORING,) if trained else (SCORING, TRAINED)),
     }
 
@@ -307,7 +259,7 @@ def stream(
     A line without words gives an empty line. If no option names the language, it is told from the
     first lines.
     """
-    if output is not None or PARQUET in rows.output.formats:
+    if output is not None or PARQUET in rows.formats:
         problem = "standard input is parsed to standard output, in brackets"
         fix = "leave --output out and use --to brackets, or parse a file"
         raise AttreeError("stdin-to-folder", problem, fix=fix)

@@ -89,12 +89,13 @@ def evaluate_command(
     named = {name for name, value in words.items() if value}
     names = tuple(parser or ())
     if named in _KEPT:
-        from attree.apps.systems import How, evaluate, evaluate_simple, is_simple
+        from attree.apps.systems import How, evaluate, evaluate_simple
         from attree.evaluation.side_by_side import Gold
 
         how = How(settings, encoder, device, max_words, allow_overlap)
         systems = [*map(str, predictions or ()), *names] or ["universal"]
-        if is_simple(scored_on := gold or test or []):
+        scored_on = gold or test or []
+        if [path.suffix for path in scored_on] == [".tsv"]:  # a table of simple sentences
             table, wrong = evaluate_simple(scored_on[0], systems, how)
             show([table])
             print("\n".join(wrong))

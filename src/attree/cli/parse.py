@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from attree.base import options
 from attree.base.options import TextOptions
 from attree.base.registry import check_name
-from attree.base.terminal import in_json, progress, safe, say, unread
+from attree.base.terminal import in_json, safe, say, unread
 from attree.bulk.options import Place, RowSettings, RunSettings
 from attree.parsers.find import Overrides, find_parser
 from attree.ready import default_parser
@@ -64,9 +64,8 @@ def parse_command(
         output: Where to write: a folder for the trees; an interrupted run continues there.
     """
     from attree.base.errors import AttreeError
-    from attree.bulk.driver import Stop
     from attree.bulk.pipeline import WorkerSetup
-    from attree.bulk.run import BulkRequest, first_lines, how_split, parse_corpus, stream
+    from attree.bulk.run import first_lines, how_split, parse_corpus, stream
     from attree.encoder.device import settle_dtype
     from attree.trees.parses import POLICIES
 
@@ -74,7 +73,7 @@ def parse_command(
     if parser is None:
         parser = default_parser(encoder=overrides.encoder, heads=overrides.heads)
     source = find_parser(parser, overrides)
-    if rows.output.marginals and (not source.has_distribution or output is None):
+    if rows.marginals and (not source.has_distribution or output is None):
         fix = "use a tree CRF of `attree train`, such as tree-crf-full"
         problem = "--marginals needs --output, and a parser with a distribution over trees"
         code = "no-output" if source.has_distribution else "no-distribution"
@@ -92,8 +91,7 @@ def parse_command(
     how = how_split(source, text, first_lines(inputs, text.column))
     rows = replace(rows, tokenizer=how.name, sentences=how.sentences, column=text.column)
     setup = WorkerSetup(source, rows, str(output.absolute()), device, threads)
-    request = BulkRequest(tuple(inputs), output.absolute(), setup, where, run)
-    summary = parse_corpus(request, progress=progress, stop=Stop())
+    summary = parse_corpus(inputs, setup, where, run)
     _show(summary, output)
     if summary["lines"] and not summary["status"].keys() - {"undecodable", "control", "malformed"}:
         raise AttreeError("nothing-read", "no line could be read", fix="write them in UTF-8")

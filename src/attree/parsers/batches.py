@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-#: Called with the positions and the features of each batch.
-Watch = Callable[[NDArray[np.int64], Any], None]
 
 
 def in_threads(
@@ -203,29 +201,9 @@ class Prepared:
         order = np.argsort(np.concatenate([done, rest]), kind="stable")
         return Trees.concatenate([*trees, self._branched_right(rest)]).take(order)
 
-    def trees(
-        self, features: Iterable[Any] | None = None, watch: Watch = lambda positions, features: None
-    ) -> Trees:
-        """Return the tree of every sentence.
-
-        Args:
-            features: features of each batch; by default the encoder computes them, one batch on
-                each core.
-            watch: called, in any thread, when features have been computed.
-        """
-        if features is not None:
-            return self.assemble(
-                [self.decode(*x) for x in zip(self.batches, features, strict=True)]
-            )
-
-        def step(batch: NDArray[np.int64]) -> Trees:
-            found = self.encode(batch)
-            watch(batch, found)
-            return self.decode(batch, found)
-
-        # torch's own threads share the products of a single batch
-        threads = min(threads_of(self.decoder), len(self.batches))
-        return self.assemble(list(in_threads(step, self.batches, threads)))
+    def trees(self, features: Iterable[Any]) -> Trees:
+        """Return the tree of every sentence, given the features of each batch."""
+        return self.assemble([self.decode(*x) for x in zip(self.batches, features, strict=True)])
 
     def _known_of(self, positions: NDArray[np.int64]) -> dict[int, Constraints]:
         """Return row of ``positions`` → constraints on the tree of the sentence there."""

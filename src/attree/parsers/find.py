@@ -20,7 +20,6 @@ from attree.association.selection import HeadSelection
 from attree.association.sources import HEADS, check_heads, load_source
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
-from attree.base.reading import check_regular
 from attree.base.registry import check_name, load, nearest
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
 from attree.encoder.source import (
@@ -264,7 +263,6 @@ def find_trained(folder: Path, overrides: Overrides) -> TrainedFolder:
             raise AttreeError("option-without-effect", problem, file=folder, fix=fix)
     description = read_description(folder)
     weights = folder / WEIGHTS
-    check_regular(weights, what="file of weights")
     encoder = with_adapter(_encoder_of(description, folder, overrides), weights)
     if description.encoder.fingerprint != encoder.fingerprint:
         problem = f"this parser was not trained with the encoder {encoder.slug}"

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
@@ -58,10 +58,6 @@ class Candidate(NamedTuple):
     tree: Tree
     score: float | None
     probability: float | None
-
-    def brackets(self) -> str:
-        """Return the tree on one line (see :meth:`attree.trees.tree.Tree.brackets`)."""
-        return self.tree.brackets()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +128,6 @@ class Chart:
             AttreeError: the parser has no distribution over trees.
         """
         return self.scores.entropy()
-
-    @property
-    def entropy_per_word(self) -> float:
-        """:attr:`entropy` divided by the number of words: the parser's uncertainty."""
-        return self.entropy / len(self.words)
 
 
 #: A sentence as a string or a list of words.
@@ -333,16 +324,23 @@ class Parser:
         Returns:
             the trees, and the status of each: ``ok``, ``too_long`` or ``failed``.
         """
+        from attree.parsers.batches import in_threads, threads_of
+
         size = at_a_time or max(len(words), 1)
         trees, statuses = [], []
         for first in range(0, max(len(words), 1), size):
             block = slice(first, first + size)
             prepared = self.prepare(words[block], constraints[block])
 
-            def watch_batch(batch: NDArray[np.int64], features: Any, at: int = first) -> None:
+            def step(batch: NDArray[np.int64], at: int = first, to: Prepared = prepared) -> Trees:
+                features = to.encode(batch)
                 watch(batch + at, features)
+                return to.decode(batch, features)
 
-            trees.append(prepared.trees(watch=watch_batch))
+            # torch's own threads share the products of a single batch
+            threads = min(threads_of(self.model), len(prepared.batches))
+            done = list(in_threads(step, prepared.batches, threads))
+            trees.append(prepared.assemble(done))
             statuses.append(prepared.status)
             advance(len(prepared.status))
         return Trees.concatenate(trees), np.concatenate(statuses)
@@ -393,7 +391,7 @@ class Parser:
         trees, _ = self.trees(words)
         read = [
             sentence_of(tree.words, tree.spans, tree.labels, tree.tags, (name, number))
-            for number, tree in enumerate(map(trees.of, count(), words), start=1)
+            for number, tree in enumerate(trees.each(words), start=1)
         ]
         labelled, tagged = bool(trees.label_of_each()), bool(trees.tag_of_each())
         if labelled and labels is not None and labels.kind == UNIVERSAL:

@@ -30,17 +30,14 @@ def figures(tables: Iterable[Path], parser: str) -> dict[str, dict[str, Any]]:
         AttreeError: a treebank's name is none of a language.
     """
     found: dict[str, dict[str, Any]] = {}
-    for path in tables:
-        if not path.is_file():
-            continue
+    for path in filter(Path.is_file, tables):
         with path.open(encoding="utf-8", newline="") as handle:
             rows = [row for row in csv.DictReader(handle) if row.get("headed_precision")]
-        for row in rows:
-            if row["parser"] == parser:
-                # of two that share a code, such as Cantonese and Chinese, the later one counts
-                code = code_of(row["language"].removeprefix(_PREFIX).replace("-", " "))
-                values = {name: round(float(row[name]), 1) for name in HEADED if row[name]}
-                found[code] = {**values, "seen": int(float(row["seen"] or 0)) > 0}
+        for row in (row for row in rows if row["parser"] == parser):
+            # of two that share a code, such as Cantonese and Chinese, the later one counts
+            code = code_of(row["language"].removeprefix(_PREFIX).replace("-", " "))
+            values = {name: round(float(row[name]), 1) for name in HEADED if row[name]}
+            found[code] = {**values, "seen": int(float(row["seen"] or 0)) > 0}
     return found
 
 

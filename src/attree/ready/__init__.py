@@ -36,13 +36,11 @@ def ready_parsers() -> list[str]:
 
 def default_encoder() -> str:
     """Return the name of the default encoder, which the ready parsers use."""
-    encoder: str = ready_heads()["default"]
-    return encoder
+    return str(ready_heads()["default"])
 
 
 def ready_heads() -> dict[str, Any]:
     """Return the encoders for which ready parsers know heads; ``default`` names one of them."""
     from attree.base.reading import read_json
 
-    found: dict[str, Any] = read_json(_HERE / "heads.json", what="list of ready heads")
-    return found
+    return dict(read_json(_HERE / "heads.json", what="list of ready heads"))
