@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,9 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, METRICS
 from attree.evaluation.labels import Confusion, LabelCount, label_confusion, label_recall
-from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
+from attree.evaluation.spans import DistinctSpans, distinct_spans, matched
 from attree.trees import FALLBACK, SKIPPED
+from attree.trees.constraints import find_crossing
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
 
@@ -401,10 +403,12 @@ def upper_bound(
     if gold.trees.heads is not None:
         return _scored(gold, _no_f1(gold), {})
     spans = gold_spans(gold)
-    if (crossing := first_crossing(spans)) >= 0:
-        problem = f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross"
-        fix = "read the treebank with a format that makes its trees continuous"
-        raise AttreeError("crossing-spans", problem, fix=fix)
+    pairs = list(zip(gold.trees.starts.tolist(), gold.trees.ends.tolist(), strict=True))
+    for number, (first, last) in zip(gold.sentence, pairwise(gold.trees.offsets), strict=True):
+        if find_crossing(pairs[first:last]):
+            problem = f"the spans of the gold tree of sentence {number} cross"
+            fix = "read the treebank with a format that makes its trees continuous"
+            raise AttreeError("crossing-spans", problem, fix=fix)
     counts = spans.counts, np.maximum(gold.n_words - 1, 0), spans.counts
     f1 = sentence_f1(*counts)
     recalls = label_recall(gold.trees, spans, gold.n_words > 1, labels)
