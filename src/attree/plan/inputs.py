@@ -13,7 +13,6 @@ from typing import Any
 from attree.association.sources import not_run_by
 from attree.base.reading import read_json
 from attree.plan import paths
-from attree.plan.configuration import Configuration
 from attree.plan.paths import GRAMMAR, IMPORTED, path_of
 from attree.plan.plan import APPLIED, Plan, TableRow, folder_of
 from attree.ready import folder_of_start
@@ -74,12 +73,11 @@ class Treebanks:
         return max(1, min(8, sum(file.stat().st_size for file in files) // 2_000_000))
 
 
-@dataclass
 class Section:
     """A section of a configuration, whose rows are planned."""
 
-    config: Configuration
-    plan: Plan
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.config = plan, plan.config
 
 
 class Encoders(Section):
@@ -381,9 +379,9 @@ class Comparisons(Tables):
     def _file(self, row: TableRow) -> str | None:
         """Return a parser's file; None for averages, imported trees and grammars."""
         if (row.encoder, row.parser) in self.plan.tunings:
-            return Heads(self.config, self.plan).selection(row)
+            return Heads(self.plan).selection(row)
         own = row.encoder not in (IMPORTED, GRAMMAR) and row.parser in self.config.few_shot
-        return Trained(self.config, self.plan).file(row) if own else None
+        return Trained(self.plan).file(row) if own else None
 
 
 class Corpora(Section):
@@ -402,7 +400,7 @@ class Corpora(Section):
         corpus = self.config.corpora[wildcards.corpus]
         if folder := folder_of(corpus.parser):
             return [f"{folder}/{name}" for name in ("parser.json", "weights.safetensors")]
-        return [Heads(self.config, self.plan).selection(corpus)]
+        return [Heads(self.plan).selection(corpus)]
 
     def parser_option(self, wildcards: Any, input: Any) -> str:
         """Return its parser: a folder, or the file of its heads."""

@@ -14,7 +14,7 @@ from attree.base.files import write_json
 from attree.base.provenance import digest
 from attree.base.registry import check_name
 from attree.plan import paths
-from attree.plan.configuration import Configuration, ExperimentSettings, Run
+from attree.plan.configuration import Run
 from attree.plan.inputs import Section, as_options, files_of_rows, files_of_sets, files_of_start
 from attree.plan.paths import path_of
 from attree.plan.plan import Plan, check_exists
@@ -24,90 +24,6 @@ from attree.training.recipes import RECIPES
 
 #: Stands for each of the languages of an entry, in the names of its sets.
 _LANGUAGE = "{language}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Expander:
-    """Expands experiments of a configuration."""
-
-    config: Configuration
-
-    def rows(self, name: str, spec: ExperimentSettings) -> tuple[PlacedRow, ...]:
-        """Return the rows of an experiment, in table order.
-
-        Raises:
-            AttreeError: an unknown parser, encoder or table, or two rows of one draw in one cell.
-        """
-        where = f"experiments.{name}"
-        rows: list[PlacedRow] = []
-        for position, run in enumerate(spec.runs):
-            for language in run.languages or [_LANGUAGE]:
-                sets = (run.train, *run.test)
-                train, *test = (one.replace(_LANGUAGE, language) for one in sets)
-                entry = with_keys(run, train=train, test=test)
-                rows += self._rows(entry, spec.columns, f"{where}.runs[{position}]")
-        if spec.panels:
-            rows = [replace(placed, panel=placed.row.test.partition("/")[0]) for placed in rows]
-        _check_cells(rows, where)
-        for table in spec.tables:
-            check_exists(table, self.config.tables, f"{where}: table")
-        return tuple(rows)
-
-    def _rows(self, run: Run, axis: str, where: str) -> Iterable[PlacedRow]:
-        """Yield a row for each combination of the run's parsers, encoders, trees and so on."""
-        sources = {slug: self._encoders(slug, where) for slug in run.encoders}
-        lists = (run.parsers, run.encoders, run.layers, run.sizes, run.trees, run.max_words)
-        for parser, slug, layer, size, trees, longest, test in itertools.product(*lists, run.test):
-            kind, settings = self._parser(parser, run, where)
-            is_trained = kind == "trained"
-            # one draw of all trees, or of those set apart
-            draws = range(1 if trees in (APART, "all") else run.draws)
-            for encoder, seed in itertools.product(sources[slug], draws):
-                row = ExperimentRow(
-                    kind,
-                    encoder,
-                    parser,
-                    settings,
-                    train=run.train,
-                    trees=trees,
-                    seed=seed,
-                    test=test,
-                    apart=run.apart,
-                    max_words=longest,
-                    layer=str(layer) if is_trained and layer is not None else None,
-                    candidates=tuple(map(str, run.candidates)) if layer == TUNED else (),
-                    dropouts=tuple(run.dropouts) if layer == TUNED else (),
-                    size=size if is_trained else 0,
-                    timed=run.timed,
-                )
-                names = {"parser": parser, "encoder": slug, "layer": layer, "size": size}
-                label = run.label.format(**names, trees=trees, test=test)
-                columns = map(str, run.across) if run.across else [column_of(row, axis)]
-                yield from (PlacedRow(row, label, column) for column in columns)
-
-    def _encoders(self, slug: str, where: str) -> tuple[str, ...]:
-        """Return the encoders of a slug: itself, or one for each seed of its tuning."""
-        tuned = self.config.masked_lm
-        if slug in tuned:
-            return tuple(f"{slug}-{seed}" for seed in range(tuned[slug].seeds))
-        check_exists(slug, {**self.config.encoders, **tuned}, f"{where}: encoder")
-        return (slug,)
-
-    def _parser(self, name: str, run: Run, where: str) -> tuple[str, dict[str, Any]]:
-        """Return a parser's kind and settings; the run's settings override the parser's."""
-        config = self.config
-        if name in config.parsers:
-            settings = config.parsers[name].given("tuning")
-            return "heads", settings | ({"heads": run.heads} if run.heads else {})
-        if name in config.folders:
-            problem = f"{where}: {name} is already trained, and an experiment trains its parsers"
-            fix = "name it under `trained` of a table's or comparison's run"
-            raise AttreeError("trained-already", problem, fix=fix)
-        names = [*config.parsers, *config.trained, *RECIPES]
-        check_name(name, names, f"{where}: unknown parser {name}", near=True)
-        settings = {"recipe": name, **config.few_shot_settings(name).given()}
-        check_exists(settings["recipe"], RECIPES, f"trained.{name}: recipe")
-        return "trained", settings | ({"steps": run.steps} if run.steps else {})
 
 
 def column_of(row: ExperimentRow, axis: str) -> str:
@@ -174,10 +90,9 @@ class Experiments(Section):
         AttreeError: an unknown parser, encoder, table or set, or two rows of one draw in one cell.
     """
 
-    def __init__(self, config: Configuration, plan: Plan) -> None:
-        super().__init__(config, plan)
-        expander = _Expander(config)
-        self.rows = {name: expander.rows(name, one) for name, one in config.experiments.items()}
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.rows = {name: self._placed(name) for name in self.config.experiments}
         self._jobs = {name: jobs(name, rows) for name, rows in self.rows.items()}
         self.by_name = {job.name: job for group in self._jobs.values() for job in group}
         sets = {f"{name}/{split}" for name, splits in plan.splits.items() for split in splits}
@@ -186,6 +101,76 @@ class Experiments(Section):
                 problem = f"experiments: {name} asks for the unknown set {unknown[0]}"
                 fix = f"the languages are {', '.join(plan.splits)}"
                 raise AttreeError("unknown-set", problem, fix=fix)
+
+    def _placed(self, name: str) -> tuple[PlacedRow, ...]:
+        """Return the rows of an experiment, in table order."""
+        spec, where = self.config.experiments[name], f"experiments.{name}"
+        rows: list[PlacedRow] = []
+        for position, run in enumerate(spec.runs):
+            for language in run.languages or [_LANGUAGE]:
+                sets = (run.train, *run.test)
+                train, *test = (one.replace(_LANGUAGE, language) for one in sets)
+                entry = with_keys(run, train=train, test=test)
+                rows += self._rows_of(entry, spec.columns, f"{where}.runs[{position}]")
+        if spec.panels:
+            rows = [replace(placed, panel=placed.row.test.partition("/")[0]) for placed in rows]
+        _check_cells(rows, where)
+        for table in spec.tables:
+            check_exists(table, self.config.tables, f"{where}: table")
+        return tuple(rows)
+
+    def _rows_of(self, run: Run, axis: str, where: str) -> Iterable[PlacedRow]:
+        """Yield a row for each combination of the run's parsers, encoders, trees and so on."""
+        sources = {slug: self._encoders(slug, where) for slug in run.encoders}
+        lists = (run.parsers, run.encoders, run.layers, run.sizes, run.trees, run.max_words)
+        for parser, slug, layer, size, trees, longest, test in itertools.product(*lists, run.test):
+            kind, settings = self._parser(parser, run, where)
+            is_trained = kind == "trained"
+            # one draw of all trees, or of those set apart
+            draws = range(1 if trees in (APART, "all") else run.draws)
+            for encoder, seed in itertools.product(sources[slug], draws):
+                row = ExperimentRow(
+                    kind,
+                    encoder,
+                    parser,
+                    settings,
+                    train=run.train,
+                    trees=trees,
+                    seed=seed,
+                    test=test,
+                    apart=run.apart,
+                    max_words=longest,
+                    layer=str(layer) if is_trained and layer is not None else None,
+                    candidates=tuple(map(str, run.candidates)) if layer == TUNED else (),
+                    dropouts=tuple(run.dropouts) if layer == TUNED else (),
+                    size=size if is_trained else 0,
+                    timed=run.timed,
+                )
+                names = {"parser": parser, "encoder": slug, "layer": layer, "size": size}
+                label = run.label.format(**names, trees=trees, test=test)
+                columns = map(str, run.across) if run.across else [column_of(row, axis)]
+                yield from (PlacedRow(row, label, column) for column in columns)
+
+    def _encoders(self, slug: str, where: str) -> tuple[str, ...]:
+        """Return the encoders of a slug: itself, or one for each seed of its tuning."""
+        check_exists(slug, {**self.config.encoders, **self.config.masked_lm}, f"{where}: encoder")
+        return tuple(name for name, (entry, _) in self.tuned.items() if entry == slug) or (slug,)
+
+    def _parser(self, name: str, run: Run, where: str) -> tuple[str, dict[str, Any]]:
+        """Return a parser's kind and settings; the run's settings override the parser's."""
+        config = self.config
+        if name in config.parsers:
+            settings = config.parsers[name].given("tuning")
+            return "heads", settings | ({"heads": run.heads} if run.heads else {})
+        if name in config.folders:
+            problem = f"{where}: {name} is already trained, and an experiment trains its parsers"
+            fix = "name it under `trained` of a table's or comparison's run"
+            raise AttreeError("trained-already", problem, fix=fix)
+        names = [*config.parsers, *config.trained, *RECIPES]
+        check_name(name, names, f"{where}: unknown parser {name}", near=True)
+        settings = {"recipe": name, **config.few_shot_settings(name).given()}
+        check_exists(settings["recipe"], RECIPES, f"trained.{name}: recipe")
+        return "trained", settings | ({"steps": run.steps} if run.steps else {})
 
     @functools.cached_property
     def tuned(self) -> dict[str, tuple[str, int]]:

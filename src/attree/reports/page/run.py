@@ -11,7 +11,6 @@ from attree.base.provenance import digest
 from attree.base.reading import read_described
 
 if TYPE_CHECKING:
-    from attree.plan.configuration import Configuration
     from attree.plan.plan import Plan
     from attree.treebank.language import Catalogue
 
@@ -70,8 +69,9 @@ class ReportedRun:
         return language in self.languages or not self.tables
 
     @classmethod
-    def of(cls, config: Configuration, plan: Plan, languages: Catalogue) -> ReportedRun:
-        """Make the request of a configuration, its plan and the languages found."""
+    def of(cls, plan: Plan, languages: Catalogue) -> ReportedRun:
+        """Make the request of a plan and the languages found."""
+        config = plan.config
         tables = {
             name: AskedTable(
                 config.tables[name].title,
