@@ -154,7 +154,7 @@ onstart:
     # Not rules: every job would have to run again after one, whose rows are still the same. What a
     # job reads of these files is in the hash among its parameters.
     RUN.write(RUN_PATH)
-    if EXPERIMENTS.by_name:
+    if EXPERIMENTS.jobs:
         EXPERIMENTS.write(PLAN_PATH)
 
 

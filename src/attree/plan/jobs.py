@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from attree.plan.configuration import Run
 from attree.plan.inputs import Section, as_options, files_of_rows, files_of_sets, files_of_start
 from attree.plan.paths import path_of
 from attree.plan.plan import Plan, check_exists
-from attree.plan.rows import APART, NOT_RUN, TUNED, ExperimentRow, PlacedRow, Set
+from attree.plan.rows import APART, NOT_RUN, TUNED, ExperimentRow, PlacedRow
 from attree.training import STEPS
 from attree.training.recipes import RECIPES
 
@@ -49,24 +49,12 @@ def _check_cells(rows: Sequence[PlacedRow], where: str) -> None:
 AT_MOST = {"trained": 10, "heads": 60}
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentJob:
-    """A job: rows of one experiment, kind and encoder."""
+def jobs(experiment: str, placed: Iterable[PlacedRow]) -> dict[str, tuple[ExperimentRow, ...]]:
+    """Group an experiment's rows into jobs, each of one kind and encoder: name → rows.
 
-    name: str
-    kind: str
-    encoder: str
-    rows: tuple[ExperimentRow, ...]
-
-    @property
-    def sets(self) -> tuple[Set, ...]:
-        """The sets that the rows read."""
-        return tuple(dict.fromkeys(name for row in self.rows for name in row.sets))
-
-
-def jobs(experiment: str, placed: Iterable[PlacedRow]) -> list[ExperimentJob]:
-    """Group an experiment's rows into jobs; rows of one training stay together."""
-    made = []
+    Rows of one training stay together.
+    """
+    made = {}
     # a row in several columns runs once
     rows = {digest(asdict(one.row)): one.row for one in placed}.values()
     # draws of one number of trees stay side by side, since they share a choice of settings
@@ -77,9 +65,8 @@ def jobs(experiment: str, placed: Iterable[PlacedRow]) -> list[ExperimentJob]:
     for (kind, encoder), trainings in together.items():
         groups, most = list(trainings.values()), AT_MOST[kind]
         for number, first in enumerate(range(0, len(groups), most)):
-            part = tuple(itertools.chain.from_iterable(groups[first : first + most]))
-            name = f"{experiment}.{kind}.{encoder}.{number}"
-            made.append(ExperimentJob(name, kind, encoder, part))
+            part = itertools.chain.from_iterable(groups[first : first + most])
+            made[f"{experiment}.{kind}.{encoder}.{number}"] = tuple(part)
     return made
 
 
@@ -93,11 +80,11 @@ class Experiments(Section):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self.rows = {name: self._placed(name) for name in self.config.experiments}
-        self._jobs = {name: jobs(name, rows) for name, rows in self.rows.items()}
-        self.by_name = {job.name: job for group in self._jobs.values() for job in group}
+        self._of = {name: jobs(name, rows) for name, rows in self.rows.items()}
+        self.jobs = {job: rows for group in self._of.values() for job, rows in group.items()}
         sets = {f"{name}/{split}" for name, splits in plan.splits.items() for split in splits}
-        for name, group in self._jobs.items():
-            if unknown := [key for job in group for key in job.sets if key not in sets]:
+        for name, placed in self.rows.items():
+            if unknown := [key for one in placed for key in one.row.sets if key not in sets]:
                 problem = f"experiments: {name} asks for the unknown set {unknown[0]}"
                 fix = f"the languages are {', '.join(plan.splits)}"
                 raise AttreeError("unknown-set", problem, fix=fix)
@@ -189,7 +176,7 @@ class Experiments(Section):
         drawn = [name for name, one in self.config.experiments.items() if one.sentence]
         plan = {
             "results": self.config.results,
-            "jobs": {name: list(map(asdict, job.rows)) for name, job in self.by_name.items()},
+            "jobs": {name: list(map(asdict, rows)) for name, rows in self.jobs.items()},
             "tables": {name: self._layout(name) for name in self.rows},
             "rows": {name: list(map(asdict, self._sentence_rows(name))) for name in drawn},
         }
@@ -205,11 +192,11 @@ class Experiments(Section):
 
     def job_rows(self, wildcards: Any) -> str:
         """Return a hash of a job's rows: when it changes, the job runs again."""
-        return digest([asdict(row) for row in self.by_name[wildcards.job].rows])
+        return digest(list(map(asdict, self.jobs[wildcards.job])))
 
     def not_run(self, wildcards: Any) -> tuple[str, ...]:
         """Return the modules that a job imports but does not run."""
-        return NOT_RUN[self.by_name[wildcards.job].kind]
+        return NOT_RUN[self.jobs[wildcards.job][0].kind]
 
     def layout(self, wildcards: Any) -> str:
         """Return a hash of the layout of an experiment's table."""
@@ -217,15 +204,16 @@ class Experiments(Section):
 
     def encoder(self, wildcards: Any) -> str:
         """Return the file that describes a job's encoder."""
-        return path_of(paths.ENCODER, encoder=self.by_name[wildcards.job].encoder)
+        return path_of(paths.ENCODER, encoder=self.jobs[wildcards.job][0].encoder)
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a job reads."""
-        job = self.by_name[wildcards.job]
-        files = files_of_sets(paths.SENTENCES_PATH, job.sets)
-        if job.kind == "heads":
-            files += [path_of(paths.ALL_HEADS, name, encoder=job.encoder) for name in job.sets]
-        starts = (file for row in job.rows for file in files_of_start(row.settings.get("start")))
+        rows = self.jobs[wildcards.job]
+        sets = dict.fromkeys(name for row in rows for name in row.sets)
+        files = files_of_sets(paths.SENTENCES_PATH, sets)
+        if rows[0].kind == "heads":
+            files += [path_of(paths.ALL_HEADS, name, encoder=rows[0].encoder) for name in sets]
+        starts = (file for row in rows for file in files_of_start(row.settings.get("start")))
         return [*files, *dict.fromkeys(starts)]
 
     def all_options(self, wildcards: Any) -> str:
@@ -233,10 +221,9 @@ class Experiments(Section):
         key, name = (wildcards.language, wildcards.split), f"{wildcards.language}/{wildcards.split}"
         sources = [
             row.settings["source"]
-            for job in self.by_name.values()
-            if (job.kind, job.encoder) == ("heads", wildcards.encoder)
-            for row in job.rows
-            if name in row.sets
+            for rows in self.jobs.values()
+            for row in rows
+            if (row.kind, row.encoder) == ("heads", wildcards.encoder) and name in row.sets
         ]
         for (encoder, parser), trees in self.plan.tunings.items():
             if (encoder, trees.language, trees.split) == (wildcards.encoder, *key):
@@ -262,7 +249,7 @@ class Experiments(Section):
         name = wildcards.experiment
         spec = self.config.experiments[name]
         rows = [row for table in spec.tables for row in self.plan.tables[table]]
-        files = [path_of(paths.JOB, job=job.name) for job in self._jobs[name]]
+        files = [path_of(paths.JOB, job=job) for job in self._of[name]]
         files += files_of_rows(paths.SCORES_PATH, rows)
         if spec.baselines:
             tests = (placed.row.test for placed in self.rows[name])
