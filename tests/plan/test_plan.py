@@ -13,7 +13,8 @@ from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.plan.configuration import TuningSettings, configured
 from attree.plan.inputs import Comparisons, Encoders, Grammars, Section, Tables, Trained, as_options
-from attree.plan.plan import Plan, TableRow
+from attree.plan.paths import TableRow
+from attree.plan.plan import Plan
 from attree.ready import trained_folder
 from tests.refusals import refused
 

@@ -6,15 +6,16 @@ and options also with the files that the job has got.
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attree.association.sources import not_run_by
 from attree.base.reading import read_json
 from attree.plan import paths
-from attree.plan.paths import GRAMMAR, IMPORTED, path_of
-from attree.plan.plan import APPLIED, Plan, TableRow, folder_of
+from attree.plan.paths import GRAMMAR, IMPORTED, TableRow, files_of_rows, path_of
+from attree.plan.plan import Plan, folder_of
+from attree.plan.rows import DECODING_KEYS
 from attree.ready import folder_of_start
 from attree.training.recipes import FILES, RECIPES
 from attree.treebank.language import Catalogue
@@ -46,11 +47,6 @@ def files_of_start(start: str | None) -> list[str]:
 def files_of_sets(template: str, sets: Iterable[str]) -> list[str]:
     """Return the file of each set, language/split, once."""
     return [path_of(template, name) for name in dict.fromkeys(sets)]
-
-
-def files_of_rows(template: str, rows: Iterable[TableRow], **wildcards: str) -> list[str]:
-    """Return the files of rows, each once, though several rows may share one."""
-    return list(dict.fromkeys(path_of(template, **wildcards, **asdict(row)) for row in rows))
 
 
 @dataclass(frozen=True)
@@ -172,12 +168,8 @@ class Trained(Section):
         rows = (*self.plan.rows, *self.plan.compared())
         own = (row for row in rows if row.parser == wildcards.parser)
         # partly bracketed trees have no F1 and may be trained on: tables say how many were
-        languages = self.config.treebanks.languages
-        partial = {
-            name
-            for name, keys in languages.items()
-            if keys.given().get("dependencies", "whole") != "whole"
-        }
+        keys = self.config.treebanks.languages.items()
+        partial = {name for name, one in keys if (one.dependencies or "whole") != "whole"}
         return files_of_rows(paths.SENTENCES_PATH, (x for x in own if x.language not in partial))
 
     def _treebanks(self, parser: str) -> dict[str, tuple[str, str]]:
@@ -198,14 +190,14 @@ class Trained(Section):
         if treebanks := self._treebanks(wildcards.parser):
             trees, shares = (",".join(column) for column in zip(*treebanks.values(), strict=True))
             drawn |= {"trees": trees, "shares": shares}
-        changes = settings.given("recipe", "sources", "without", *APPLIED)
+        changes = settings.given("recipe", "sources", "without", *DECODING_KEYS)
         recipe = {"parser": settings.recipe or wildcards.parser}
         return as_options({**files, **recipe, **drawn, **changes})
 
     def applying_options(self, wildcards: Any) -> str:
         """Return the options of parsing."""
         settings = self.config.few_shot_settings(wildcards.parser).given()
-        return as_options({key: value for key, value in settings.items() if key in APPLIED})
+        return as_options({key: value for key, value in settings.items() if key in DECODING_KEYS})
 
     def labelled(self, rows: Iterable[TableRow]) -> list[str]:
         """Return the pictures of confused labels, of rows whose trees have labels."""
@@ -244,9 +236,8 @@ class Systems(Section):
 
     def trees(self, wildcards: Any) -> str:
         """Return the file of a system's trees of a split."""
-        return self.config.systems[wildcards.parser].files[
-            f"{wildcards.language}/{wildcards.split}"
-        ]
+        key = f"{wildcards.language}/{wildcards.split}"
+        return self.config.systems[wildcards.parser].files[key]
 
     def options(self, wildcards: Any) -> str:
         """Return the options of importing them."""

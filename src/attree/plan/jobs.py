@@ -15,8 +15,8 @@ from attree.base.provenance import digest
 from attree.base.registry import check_name
 from attree.plan import paths
 from attree.plan.configuration import Run
-from attree.plan.inputs import Section, as_options, files_of_rows, files_of_sets, files_of_start
-from attree.plan.paths import path_of
+from attree.plan.inputs import Section, as_options, files_of_sets, files_of_start
+from attree.plan.paths import files_of_rows, path_of
 from attree.plan.plan import Plan, check_exists
 from attree.plan.rows import APART, NOT_RUN, TUNED, ExperimentRow, PlacedRow
 from attree.training import STEPS

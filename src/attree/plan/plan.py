@@ -1,36 +1,19 @@
-"""Expand a configuration into the results to make.
-
-A *row* is one parser of one encoder on one split of one language; it is what ``results/parses`` and
-``results/scores`` hold a file for.
-"""
+"""Expand a configuration into the results to make."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
 from attree.base.settings import EMPTY
 from attree.plan.configuration import Configuration, Entry
-from attree.plan.paths import GRAMMAR, IMPORTED
+from attree.plan.paths import GRAMMAR, IMPORTED, TableRow
+from attree.plan.rows import DECODING_KEYS
 from attree.ready import folder_of_start, trained_folder
 from attree.training.recipes import STARTS
 
 #: Language → its splits, in the order in which tables show them.
 Splits = Mapping[str, Collection[str]]
-
-#: Keys of a few-shot parser that apply when it parses, not when it is trained.
-APPLIED = ("decoder", "threshold")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class TableRow:
-    """One parser (``parser`` names a recipe of the configuration) on one split."""
-
-    encoder: str
-    parser: str
-    language: str
-    split: str
 
 
 class Plan:
@@ -123,7 +106,7 @@ class Plan:
         names = self.averages.get(row.parser, ())
         encoders = {name: GRAMMAR if name in self.grammars else IMPORTED for name in names}
         encoders |= dict.fromkeys(self.config.parsers, row.encoder)
-        return tuple(replace(row, parser=name, encoder=encoders[name]) for name in names)
+        return tuple(row._replace(parser=name, encoder=encoders[name]) for name in names)
 
     def weights(self, parser: str) -> list[float]:
         """Return the weight of each member of an average: the seeds of a grammar share one vote."""
@@ -250,7 +233,7 @@ class Plan:
     def _check_settings(self, parser: str, where: str) -> None:
         """Refuse settings of a few-shot parser that have no effect on such rows."""
         settings = self.config.few_shot_settings(parser)
-        for key in settings.given("folder", *APPLIED) if settings.folder else ():
+        for key in settings.given("folder", *DECODING_KEYS) if settings.folder else ():
             problem = f"trained.{parser}: {key} is of no effect on a parser that is already trained"
             raise AttreeError("option-without-effect", problem, fix="leave it out")
         for key in settings.given().keys() & {"heads", "label_layers", "weight_decay"}:

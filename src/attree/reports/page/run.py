@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 from attree.base.files import write_json
 from attree.base.provenance import digest
 from attree.base.reading import read_described
+from attree.plan.paths import TableRow
 
 if TYPE_CHECKING:
     from attree.plan.plan import Plan
     from attree.treebank.language import Catalogue
-
-
-#: Encoder, parser, language, split.
-Key = tuple[str, str, str, str]
 
 
 def looks() -> str:
@@ -33,12 +30,12 @@ class AskedTable:
     Attributes:
         title: heading of the table.
         published: name of its table in the file of published figures, if any.
-        rows: rows of the table, ``[encoder, parser, language, split]``.
+        rows: rows of the table, in JSON ``[encoder, parser, language, split]``.
     """
 
     title: str
     published: str | None
-    rows: list[Key]
+    rows: list[TableRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class ReportedRun:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def rows(self) -> list[Key]:
+    def rows(self) -> list[TableRow]:
         """Every row of the tables, once."""
         return list(dict.fromkeys(row for table in self.tables.values() for row in table.rows))
 
@@ -76,7 +73,7 @@ class ReportedRun:
             name: AskedTable(
                 config.tables[name].title,
                 config.tables[name].published,
-                [(row.encoder, row.parser, row.language, row.split) for row in rows],
+                list(rows),
             )
             for name, rows in plan.tables.items()
         }

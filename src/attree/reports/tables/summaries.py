@@ -17,6 +17,7 @@ from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.labels import NO_SPAN, Confusion, confusion_of
 from attree.evaluation.metrics import Scored, read_scored
 from attree.evaluation.resampling import intervals
+from attree.plan.paths import TableRow
 
 #: baseline → its short heading, in the order of tables
 BASELINES = {
@@ -84,6 +85,11 @@ class ScoreRow:
     def test(self) -> tuple[str, str]:
         """Language and split."""
         return self.language, self.split
+
+    @property
+    def key(self) -> TableRow:
+        """What the summary is of."""
+        return TableRow(self.encoder, self.parser, self.language, self.split)
 
     @property
     def where(self) -> str:
