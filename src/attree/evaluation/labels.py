@@ -69,10 +69,6 @@ class LabelCount:
     count: int = 0
     recalled: int = 0
 
-    def __add__(self, other: LabelCount) -> LabelCount:
-        """Add the counts."""
-        return LabelCount(self.count + other.count, self.recalled + other.recalled)
-
     @property
     def recall(self) -> float | None:
         """Recall in percent; None if there is no gold span with the label."""
