@@ -398,18 +398,17 @@ def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any
 
 def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
     """Build the table of sizes, with a row per language and split."""
-    columns = ["sentences", "rejected", "words", "longest"]
+    headings = {name: name for name in ("sentences", "rejected", "words", "longest")}
     if any(record["published"] is not None for record in records):
-        columns.append("published")
+        headings["published"] = "article"
     rows = []
     for record in records:
         rejected = record["sentences_failed"] + record["sentences_emptied"]
-        counts = ({**record, "rejected": rejected}[name] for name in columns)
+        counts = ({**record, "rejected": rejected}[name] for name in headings)
         cells = ("–" if count is None else f"{count:,}" for count in counts)
         rows.append([record["language"], record["split"], *cells])
-    headings = ["language", "split", *columns[:4], *["article"] * (len(columns) - 4)]
     note = "Rejected: unreadable trees and sentences that cleaning left without a word."
-    return [Table("Treebanks", headings, rows, note)]
+    return [Table("Treebanks", ["language", "split", *headings.values()], rows, note)]
 
 
 def summary_table(summary: Mapping[str, Any]) -> Table:
