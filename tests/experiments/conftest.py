@@ -9,7 +9,7 @@ import pytest
 
 from attree.plan.configuration import Configuration, configured
 from attree.plan.jobs import Experiments
-from attree.plan.plan import make_plan
+from attree.plan.plan import Plan
 from tests.training.conftest import encoder, resolved, table  # noqa: F401
 
 #: One entry of `runs`, to which a test adds keys.
@@ -46,6 +46,6 @@ def planned() -> Callable[..., Experiments]:
     def plan(*runs: dict[str, Any], **keys: Any) -> Experiments:
         config = configure(list(runs), **keys)
         splits = {"toy": ("dev", "test"), "other": ("dev", "test")}
-        return Experiments(config, make_plan(config, splits))
+        return Experiments(Plan(config, splits))
 
     return plan

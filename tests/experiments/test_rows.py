@@ -59,7 +59,7 @@ def test_all_trees_are_drawn_once(planned: Plan) -> None:
 def test_trees_set_apart_stand_in_every_column_and_run_once(planned: Plan) -> None:
     found = planned({"parsers": ["upio"], "trees": ["apart"], "apart": 2, "across": [3, 5]})
     assert [one.column for one in found.rows["e"]] == ["3", "5"]
-    assert [len(job.rows) for job in found.by_name.values()] == [1]
+    assert [len(job) for job in found.jobs.values()] == [1]
 
 
 def test_a_language_of_a_list_is_an_entry_of_its_own(planned: Plan) -> None:
@@ -97,11 +97,11 @@ def test_a_tuned_encoder_is_a_row_for_each_seed_in_one_cell(planned: Plan) -> No
 def test_decoders_of_one_training_run_in_one_job(planned: Plan) -> None:
     draws = 2 * AT_MOST["trained"]
     found = planned({"parsers": ["fpio", "marginal"], "draws": draws})
-    assert len(found.by_name) == 2
-    for job in found.by_name.values():
-        seeds = [row.seed for row in job.rows if row.parser == "fpio"]
-        assert seeds == [row.seed for row in job.rows if row.parser == "marginal"]
-    at_once = [row.parser for row in found.by_name["e.trained.tiny.0"].rows]
+    assert len(found.jobs) == 2
+    for job in found.jobs.values():
+        seeds = [row.seed for row in job if row.parser == "fpio"]
+        assert seeds == [row.seed for row in job if row.parser == "marginal"]
+    at_once = [row.parser for row in found.jobs["e.trained.tiny.0"]]
     assert at_once[:4] == ["fpio", "marginal"] * 2
 
 
@@ -132,8 +132,8 @@ def test_the_plan_s_file_holds_the_rows_of_each_job(planned: Plan, tmp_path: Pat
     found = planned({"parsers": ["upio"], "trees": [3, 5]}, {"label": "trained"}, sentence=4)
     found.write(tmp_path / "plan.json")
     written = json.loads((tmp_path / "plan.json").read_text())
-    for name, job in found.by_name.items():
-        assert msgspec.convert(written["jobs"][name], tuple[ExperimentRow, ...]) == job.rows
+    for name, job in found.jobs.items():
+        assert msgspec.convert(written["jobs"][name], tuple[ExperimentRow, ...]) == job
     assert msgspec.convert(written["rows"]["e"], list[ExperimentRow]) == rows(found)
     assert [place[1:] for place in written["tables"]["e"]["places"]] == [
         ["upio", "3", ""], ["upio", "5", ""], ["trained", "3", ""],

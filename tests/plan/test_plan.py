@@ -13,8 +13,8 @@ from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.plan.configuration import TuningSettings, configured
 from attree.plan.inputs import Comparisons, Encoders, Grammars, Section, Tables, Trained, as_options
-from attree.plan.plan import Plan, TableRow
-from attree.plan.plan import make_plan as plan_of
+from attree.plan.paths import TableRow
+from attree.plan.plan import Plan
 from attree.ready import trained_folder
 from tests.refusals import refused
 
@@ -33,13 +33,13 @@ def config(**changed: Any) -> dict[str, Any]:
 
 
 def make_plan(given: dict[str, Any], splits: Any, problems: Any = None) -> Plan:
-    return plan_of(configured(given), splits, problems)
+    return Plan(configured(given), splits, problems or {})
 
 
 def inputs(kind: type[Any], given: dict[str, Any], splits: Any = SPLITS) -> Any:
     """The input functions of a section."""
     assert issubclass(kind, Section)
-    return kind(configured(given), make_plan(given, splits))
+    return kind(make_plan(given, splits))
 
 
 def run(encoders: list[str], parsers: list[str], languages: Any, split: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from attree.base.registry import choices
 from attree.base.settings import convert, form_of, one_of
 from attree.plan import configuration
 from attree.plan.configuration import configured
-from attree.plan.plan import make_plan
+from attree.plan.plan import Plan
 from tests.refusals import refused
 from tests.workflow.conftest import ROOT
 
@@ -72,7 +72,7 @@ def test_overlays_are_right_and_name_what_there_is(
     update_config(given, read(ROOT / f"workflow/configs/{overlay}.yaml"))
     config = configured(given)
     splits = dict.fromkeys(config.treebanks.languages, ("train", "dev", "test", "wsj10"))
-    plan = make_plan(config, splits)
+    plan = Plan(config, splits)
     assert plan.rows
 
 

@@ -37,7 +37,7 @@ from attree.plan.paths import (
 from attree.plan.paths import PLAN as PLAN_FILE
 from attree.plan.paths import RUN as RUN_FILE
 from attree.plan.paths import UNFINISHED as UNFINISHED_FILE
-from attree.plan.plan import make_plan
+from attree.plan.plan import Plan
 from attree.reports.page.run import ReportedRun, looks
 from attree.treebank.language import NAME, discover
 
@@ -46,28 +46,28 @@ BEGAN = time.time()
 try:
     CONFIG = configured(config)
     LANGUAGES = discover(**CONFIG.treebanks.given())
-    PLAN = make_plan(
+    PLAN = Plan(
         CONFIG,
         {name: language.splits for name, language in LANGUAGES.items()},
         LANGUAGES.problems,
     )
-    RUN = ReportedRun.of(CONFIG, PLAN, LANGUAGES)
-    EXPERIMENTS = Experiments(CONFIG, PLAN)
+    RUN = ReportedRun.of(PLAN, LANGUAGES)
+    EXPERIMENTS = Experiments(PLAN)
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
 config.update(CONFIG.given())  # what captions read
 
 TREEBANKS = inputs.Treebanks(LANGUAGES)
-ENCODERS = inputs.Encoders(CONFIG, PLAN)
-HEADS = inputs.Heads(CONFIG, PLAN)
-TRAINED = inputs.Trained(CONFIG, PLAN)
-GRAMMARS = inputs.Grammars(CONFIG, PLAN)
-SYSTEMS = inputs.Systems(CONFIG, PLAN)
-AVERAGES = inputs.Averages(CONFIG, PLAN)
-TABLES = inputs.Tables(CONFIG, PLAN)
-COMPARISONS = inputs.Comparisons(CONFIG, PLAN)
-CORPORA = inputs.Corpora(CONFIG, PLAN)
-READY = inputs.Ready(CONFIG, PLAN)
+ENCODERS = inputs.Encoders(PLAN)
+HEADS = inputs.Heads(PLAN)
+TRAINED = inputs.Trained(PLAN)
+GRAMMARS = inputs.Grammars(PLAN)
+SYSTEMS = inputs.Systems(PLAN)
+AVERAGES = inputs.Averages(PLAN)
+TABLES = inputs.Tables(PLAN)
+COMPARISONS = inputs.Comparisons(PLAN)
+CORPORA = inputs.Corpora(PLAN)
+READY = inputs.Ready(PLAN)
 
 PLAN_PATH = path_of(PLAN_FILE, results=CONFIG.results)
 RUN_PATH = path_of(RUN_FILE, results=CONFIG.results)
@@ -154,7 +154,7 @@ onstart:
     # Not rules: every job would have to run again after one, whose rows are still the same. What a
     # job reads of these files is in the hash among its parameters.
     RUN.write(RUN_PATH)
-    if EXPERIMENTS.by_name:
+    if EXPERIMENTS.jobs:
         EXPERIMENTS.write(PLAN_PATH)
 
 

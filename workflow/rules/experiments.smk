@@ -3,7 +3,7 @@
 # read: their lines stay short. Finished rows lie as records beside the declared list of a job, where
 # Snakemake does not delete them: only rows without one are run.
 wildcard_constraints:
-    job="|".join(map(re.escape, EXPERIMENTS.by_name)) or "-",
+    job="|".join(map(re.escape, EXPERIMENTS.jobs)) or "-",
     experiment="|".join(map(re.escape, EXPERIMENTS.rows)) or "-",
     tuned="|".join(map(re.escape, EXPERIMENTS.tuned)) or "-",
 

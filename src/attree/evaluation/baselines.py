@@ -10,7 +10,7 @@ from attree.base.provenance import provenance
 from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation import METRICS
-from attree.evaluation.metrics import Counts, score, upper_bound
+from attree.evaluation.metrics import Scored, mean, score, upper_bound
 from attree.evaluation.summary import percentages, protocol, read_gold
 from attree.trees.parses import Parses
 
@@ -31,12 +31,12 @@ def write_baselines(
     """
     gold, metadata = read_gold(sentences)
     how: dict[str, Any] = {"labels": list(labels), "max_words": max_words}
-    ceiling = upper_bound(gold, **how).counts
+    ceiling = upper_bound(gold, **how)
     scores = {}
     for name in FIXED:
         random = name.startswith("random_")
         runs = [
-            score(gold, fixed_parses(name, gold, seed=seed), **how).counts
+            score(gold, fixed_parses(name, gold, seed=seed), **how)
             for seed in range(seeds if random else 1)
         ]
         scores[name] = _summarise(runs) if random else percentages(runs[0])
@@ -45,7 +45,7 @@ def write_baselines(
         "language": metadata.get("language"),
         "split": metadata.get("split"),
         "baselines": scores,
-        "protocol": protocol(metadata, ceiling, len(gold), max_words),
+        "protocol": protocol(metadata, ceiling.counts, len(gold), max_words),
         "provenance": provenance(
             code=["attree.evaluation.baselines"], settings={**how, "seeds": seeds}
         ),
@@ -53,18 +53,18 @@ def write_baselines(
     write_json(output, summary)
 
 
-def _summarise(runs: Sequence[Counts]) -> dict[str, Any]:
+def _summarise(runs: Sequence[Scored]) -> dict[str, Any]:
     """Return means, standard deviations and maxima of the scores of several seeds."""
-    summary: dict[str, Any] = {**dict.fromkeys(METRICS), "seeds": len(runs), "std": {}, "max": {}}
+    summary: dict[str, Any] = {"seeds": len(runs), "std": {}, "max": {}}
+    counts = [run.counts for run in runs]
     for metric in METRICS:
-        values = [getattr(counts, metric) for counts in runs]
+        values = [getattr(count, metric) for count in counts]
+        summary[metric] = mean(values)
         if None not in values:
-            summary[metric], summary["max"][metric] = statistics.fmean(values), max(values)
+            summary["max"][metric] = max(values)
             summary["std"][metric] = statistics.stdev(values) if len(values) > 1 else 0.0
-    summary["label_recall"] = {}
-    for name, label in runs[0].labels.items():
-        each = (counts.labels[name].recall for counts in runs)
-        recalls = [recall for recall in each if recall is not None]
-        recall = statistics.fmean(recalls) if recalls else None
-        summary["label_recall"][name] = {"recall": recall, "count": label.count}
+    summary["label_recall"] = {
+        name: {"recall": mean([run.labels[name].recall for run in runs]), "count": label.count}
+        for name, label in runs[0].labels.items()
+    }
     return summary

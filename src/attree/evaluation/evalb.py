@@ -185,7 +185,7 @@ def read_tree(line: str, parameters: Parameters) -> Bracketing:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The counts of a row of EVALB; all but ``length`` and ``words`` are 0 if not scored.
+    """The counts of a row of EVALB; all but ``length`` are 0 if not scored.
 
     ``outer`` tells whether the gold tree and the test tree had an outer bracket without a label.
     """
@@ -210,17 +210,17 @@ class Result:
 def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Result:
     """Score a tree; put deleted quotation marks back if the trees differ in length."""
     if not test.words:
-        return Result(gold.length, SKIPPED, words=len(gold.words))
+        return Result(gold.length, SKIPPED)
     if len(gold.words) != len(test.words):
         _mend_quotes(gold, test, parameters)
     if len(gold.words) != len(test.words):
         problem = f"Length unmatch ({len(gold.words)}|{len(test.words)})"
-        return Result(gold.length, ERROR, words=len(gold.words), problem=problem)
+        return Result(gold.length, ERROR, problem=problem)
     pairs = list(zip(gold.words, test.words, strict=True))
     for (word, _), (other, _) in pairs:
         if word != other and not {(word, other), (other, word)} & parameters.same_words:
             problem = f"Words unmatch ({word}|{other})"
-            return Result(gold.length, ERROR, words=len(pairs), problem=problem)
+            return Result(gold.length, ERROR, problem=problem)
     gold_brackets, test_brackets = _brackets_of(gold, parameters), _brackets_of(test, parameters)
     return Result(
         gold.length,
@@ -329,16 +329,10 @@ _HEAD = (
 )
 
 
-def _sums(rows: Sequence[Result]) -> dict[str, int]:
-    """Return sums over scored sentences, and the number of sentences of each kind."""
-    scored = [row for row in rows if row.status == OK]
-    names = ("matched", "gold", "test", "crossing", "words", "tags", "complete")
-    return {
-        **{name: sum(getattr(row, name) for row in scored) for name in names},
-        "none_crosses": sum(row.crossing == 0 for row in scored),
-        "two_cross": sum(row.crossing <= 2 for row in scored),
-        "valid": len(scored),
-    }
+def _sums(rows: Sequence[Result]) -> list[int]:
+    """Return the sums of matched, gold, test and crossing brackets, of words and of tags."""
+    names = ("matched", "gold", "test", "crossing", "words", "tags")
+    return [sum(getattr(row, name) for row in rows) for name in names]
 
 
 def report(results: Iterable[Result], parameters: Parameters) -> Iterator[tuple[str, bool]]:
@@ -374,43 +368,42 @@ def report(results: Iterable[Result], parameters: Parameters) -> Iterator[tuple[
 
 
 def _row(number: int, row: Result) -> str:
-    words = row.words if row.status == OK else 0
     recall, precision = _percent(row.matched, row.gold), _percent(row.matched, row.test)
     return (
         f"{number:4d}  {row.length:3d}    {row.status:d}  {recall:6.2f} {precision:6.2f}"
         f"   {row.matched:3d}    {row.gold:3d}  {row.test:3d}    {row.crossing:3d}"
-        f"   {words:4d}  {row.tags:4d}   {_percent(row.tags, words):6.2f}"
+        f"   {row.words:4d}  {row.tags:4d}   {_percent(row.tags, row.words):6.2f}"
     )
 
 
 def _totals(rows: Sequence[Result]) -> str:
-    total, line = _sums(rows), ""
-    matched, gold, test = total["matched"], total["gold"], total["test"]
+    matched, gold, test, crossing, words, tags = _sums(rows)
+    line = ""
     if gold and test:
         shares = f"{_percent(matched, gold):6.2f} {_percent(matched, test):6.2f}"
-        line = f"{' ' * 16}{shares} {matched:6d} {gold:5d} {test:5d}  {total['crossing']:5d}"
-    share = _percent(total["tags"], total["words"])
-    return f"{line}  {total['words']:5d} {total['tags']:5d}   {share:6.2f}"
+        line = f"{' ' * 16}{shares} {matched:6d} {gold:5d} {test:5d}  {crossing:5d}"
+    return f"{line}  {words:5d} {tags:5d}   {_percent(tags, words):6.2f}"
 
 
 def _summary(rows: Sequence[Result]) -> Iterator[str]:
-    total, status = _sums(rows), Counter(row.status for row in rows)
-    recall = _percent(total["matched"], total["gold"])
-    precision = _percent(total["matched"], total["test"])
-    total_share = recall + precision
+    matched, gold, test, crossing, words, tags = _sums(rows)
+    recall, precision = _percent(matched, gold), _percent(matched, test)
+    total = recall + precision
+    status, scored = Counter(row.status for row in rows), [x for x in rows if x.status == OK]
+    valid = len(scored)
     numbers = {
         "Number of sentence": len(rows),
         "Number of Error sentence": status[ERROR],
         "Number of Skip  sentence": status[SKIPPED],
-        "Number of Valid sentence": total["valid"],
+        "Number of Valid sentence": valid,
         "Bracketing Recall": recall,
         "Bracketing Precision": precision,
-        "Bracketing FMeasure": 2 * precision * recall / total_share if total_share else math.nan,
-        "Complete match": _percent(total["complete"], total["valid"]),
-        "Average crossing": _percent(total["crossing"], total["valid"]) / 100,
-        "No crossing": _percent(total["none_crosses"], total["valid"]),
-        "2 or less crossing": _percent(total["two_cross"], total["valid"]),
-        "Tagging accuracy": _percent(total["tags"], total["words"]),
+        "Bracketing FMeasure": 2 * precision * recall / total if total else math.nan,
+        "Complete match": _percent(sum(row.complete for row in scored), valid),
+        "Average crossing": _percent(crossing, valid) / 100,
+        "No crossing": _percent(sum(row.crossing == 0 for row in scored), valid),
+        "2 or less crossing": _percent(sum(row.crossing <= 2 for row in scored), valid),
+        "Tagging accuracy": _percent(tags, words),
     }
     for name, number in numbers.items():
         shown = f"{number:6d}" if isinstance(number, int) else f"{number:6.2f}"

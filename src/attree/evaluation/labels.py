@@ -1,8 +1,4 @@
-"""Count labels as EVALB does: gold against predicted labels of equal spans, recall by label.
-
-The loops are in the file that calls them because compiled code is cached by file (see
-:mod:`attree.base.compiled`).
-"""
+"""Count labels as EVALB does: gold against predicted labels of equal spans, recall by label."""
 
 from __future__ import annotations
 
@@ -15,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.base.compiled import kernel
 from attree.base.errors import AttreeError
 from attree.base.reading import described
-from attree.evaluation.spans import DistinctSpans
+from attree.evaluation.spans import DistinctSpans, cells_of
 from attree.trees.trees import Trees
 
 
@@ -73,10 +68,6 @@ class LabelCount:
 
     count: int = 0
     recalled: int = 0
-
-    def __add__(self, other: LabelCount) -> LabelCount:
-        """Add the counts."""
-        return LabelCount(self.count + other.count, self.recalled + other.recalled)
 
     @property
     def recall(self) -> float | None:
@@ -155,11 +146,6 @@ def confusion_of(summary: Mapping[str, Any], path: Path | None) -> Confusion | N
     return Confusion(tuple(confusion.labels), np.array(confusion.counts, np.int64))
 
 
-#: Starts, ends and labels of all spans, by tree and in pre-order, and the offsets of the trees.
-#: Spans with a label below 0 do not count.
-_Spans = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
-
-
 def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[np.int64]]:
     """Count which labels equal spans have.
 
@@ -176,17 +162,28 @@ def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[n
         ``2 * both / (gold + predicted)`` over the sums; a match is exact where all are equal.
     """
     ids: dict[str, int] = {}
-    gold_spans, predicted_spans = (_spans(trees, ids) for trees in (gold, predicted))
-    counts = np.zeros((len(ids) + 1, len(ids) + 1), np.int64)
-    tree_counts = np.zeros((len(gold), 3), np.int64)
-    _pair_labels(gold_spans, predicted_spans, counts, tree_counts)
+    (gold_tree, gold_cells, golden), (tree, cells, labels) = (
+        _counted(side, ids) for side in (gold, predicted)
+    )
+    none = len(ids)
+    same, with_same = _pairs(gold_cells * (none + 1) + golden, cells * (none + 1) + labels)
+    partner, free = np.full(golden.size, none), np.ones(labels.size, bool)
+    partner[same], free[with_same] = golden[same], False
+    lone, others = np.flatnonzero(partner == none), np.flatnonzero(free)
+    first, second = _pairs(gold_cells[lone], cells[others])
+    partner[lone[first]], free[others[second]] = labels[others[second]], False
+    counts = np.zeros((none + 1, none + 1), np.int64)
+    np.add.at(counts, (golden, partner), 1)
+    counts[none, :none] = np.bincount(labels[free], minlength=none)
+    brackets = (gold_tree[same], gold_tree, tree)  # in both, in gold, in predicted
+    each = np.stack([np.bincount(trees, minlength=len(gold)) for trees in brackets], axis=1)
     order = np.argsort(-counts[:-1].sum(1), kind="stable")
-    names, rows = list(ids), np.append(order, len(order))
-    return Confusion(tuple(names[i] for i in order), counts[np.ix_(rows, rows)]), tree_counts
+    names, rows = list(ids), np.append(order, none)
+    return Confusion(tuple(names[i] for i in order), counts[np.ix_(rows, rows)]), each
 
 
-def _spans(trees: Trees, ids: dict[str, int]) -> _Spans:
-    """Return spans in pre-order; ``ids`` numbers their labels, equal labels alike."""
+def _counted(trees: Trees, ids: dict[str, int]) -> tuple[NDArray[np.int64], ...]:
+    """Return tree, cell and label of each bracket that counts; ``ids`` numbers the labels."""
     classes = []
     for label in trees.label_names if trees.labels is not None else ("",):
         name = cut(label)
@@ -197,23 +194,24 @@ def _spans(trees: Trees, ids: dict[str, int]) -> _Spans:
     if trees.labels is not None and "" in trees.label_names:
         whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
         labels[whole & (codes == trees.label_names.index(""))] = -1
-    order = np.argsort(_keys(trees), kind="stable")  # quick on what is in order
-    return trees.starts[order], trees.ends[order], labels[order], trees.offsets
+    counted = labels >= 0
+    return trees.tree_of[counted], cells_of(trees)[counted], labels[counted]
 
 
-def _first_keys(trees: Trees) -> NDArray[np.int64]:
-    sizes = (trees.n_words + 1) ** 2
-    return np.cumsum(sizes) - sizes
+def _pairs(a: NDArray[np.int64], b: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Pair equal values: the first with the first, the second with the second; return positions."""
+    places = [_place_among_equals(values) for values in (a, b)]
+    most = 1 + max(place.max(initial=0) for place in places)
+    distinct = (values * most + place for values, place in zip((a, b), places, strict=True))
+    return np.intersect1d(*distinct, assume_unique=True, return_indices=True)[1:]
 
 
-def _keys(trees: Trees) -> NDArray[np.int64]:
-    """Return a key for every span, ascending over the trees and in pre-order within each.
-
-    Within a tree it is the key of :class:`DistinctSpans` plus the tree's first key.
-    """
-    n_words, n_spans = trees.n_words, trees.n_spans
-    keys = np.repeat(n_words + 1, n_spans) * trees.starts - trees.ends
-    return keys + np.repeat(_first_keys(trees) + n_words, n_spans)
+def _place_among_equals(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each value how many equal ones stand before it."""
+    order = np.argsort(values, kind="stable")
+    places = np.empty_like(values)
+    places[order] = np.arange(values.size) - np.searchsorted(values[order], values[order])
+    return places
 
 
 def label_recall(
@@ -235,49 +233,9 @@ def label_recall(
         column = {name: position for position, name in enumerate(names)}
         label = np.array([column.get(name, -1) for name in gold.label_names], np.int64)[gold.labels]
         kept = has_tree[gold.tree_of] & (label >= 0) & (gold.ends - gold.starts > 1)
-        pairs = np.sort(_keys(gold)[kept] * len(names) + label[kept], kind="stable")
-        span, label = np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], len(names))
-        found = np.zeros(int(((gold.n_words + 1) ** 2).sum()), bool)
-        found[np.repeat(_first_keys(gold), predicted.counts) + predicted.keys] = True
-        recalled = label[found[span]]
+        cells, label = np.divmod(
+            np.unique(cells_of(gold)[kept] * len(names) + label[kept]), len(names)
+        )
+        recalled = label[np.isin(cells, predicted.cells, kind="table")]
         counts = np.stack([np.bincount(x, minlength=len(names)) for x in (label, recalled)], axis=1)
     return {name: LabelCount(*pair) for name, pair in zip(names, counts.tolist(), strict=True)}
-
-
-@kernel
-def _pair_labels(
-    gold: _Spans, predicted: _Spans, counts: NDArray[np.int64], tree_counts: NDArray[np.int64]
-) -> None:
-    """Fill ``counts`` (labels + 1, labels + 1) and ``tree_counts`` (trees, 3), both 0 before."""
-    gold_starts, gold_ends, gold_labels, gold_offsets = gold
-    starts, ends, labels, offsets = predicted
-    none = counts.shape[0] - 1
-    for t in range(offsets.size - 1):
-        begin, end = offsets[t], offsets[t + 1]
-        golden = range(gold_offsets[t], gold_offsets[t + 1])
-        partner = np.full(len(golden), none)
-        free = labels[begin:end] >= 0
-        for same_label in (True, False):
-            low = begin
-            for g in golden:
-                if gold_labels[g] < 0 or partner[g - gold_offsets[t]] < none:
-                    continue
-                while low < end and starts[low] < gold_starts[g]:
-                    low += 1
-                for p in range(low, end):
-                    if starts[p] != gold_starts[g] or ends[p] < gold_ends[g]:
-                        break
-                    same_span = ends[p] == gold_ends[g] and free[p - begin]
-                    if same_span and (not same_label or labels[p] == gold_labels[g]):
-                        free[p - begin] = False
-                        partner[g - gold_offsets[t]] = labels[p]
-                        tree_counts[t, 0] += same_label
-                        break
-        for g in golden:
-            if gold_labels[g] >= 0:
-                counts[gold_labels[g], partner[g - gold_offsets[t]]] += 1
-                tree_counts[t, 1] += 1
-        for p in range(begin, end):
-            tree_counts[t, 2] += labels[p] >= 0
-            if free[p - begin]:
-                counts[none, labels[p]] += 1

@@ -9,8 +9,10 @@ their edges, if two words or more are left that are not the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +22,9 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, METRICS
 from attree.evaluation.labels import Confusion, LabelCount, label_confusion, label_recall
-from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
+from attree.evaluation.spans import DistinctSpans, distinct_spans, matched
 from attree.trees import FALLBACK, SKIPPED
+from attree.trees.constraints import find_crossing
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
 
@@ -129,7 +132,6 @@ class Counts:
         headed, phrases, found, subtrees: counts of
             :func:`phrases_and_subtrees`; 0 where heads of words are
             not known.
-        labels: gold and recalled spans by label, of all sentences.
     """
 
     sentences: Any = 0
@@ -153,19 +155,15 @@ class Counts:
     phrases: Any = 0
     found: Any = 0
     subtrees: Any = 0
-    labels: dict[str, LabelCount] = field(default_factory=dict)
 
     def by_name(self) -> dict[str, Any]:
-        """Return the counts by name, without those by label."""
-        return {count.name: getattr(self, count.name) for count in fields(self)[:-1]}
+        """Return the counts by name."""
+        return {count.name: getattr(self, count.name) for count in fields(self)}
 
     def __add__(self, other: Counts) -> Counts:
         """Add every count."""
         more = other.by_name()
-        labels = dict(self.labels)
-        for name, count in other.labels.items():
-            labels[name] = labels.get(name, LabelCount()) + count
-        return Counts(**{n: count + more[n] for n, count in self.by_name().items()}, labels=labels)
+        return Counts(**{name: count + more[name] for name, count in self.by_name().items()})
 
     def __getattr__(self, metric: str) -> Any:
         """Compute a score in percent."""
@@ -180,7 +178,7 @@ class Counts:
     def sum(self) -> Counts:
         """Add up the sentences, the first axis of the counts."""
         sums = {name: np.sum(count, axis=0) for name, count in self.by_name().items()}
-        return Counts(**{n: x if x.ndim else x.item() for n, x in sums.items()}, labels=self.labels)
+        return Counts(**{n: x if x.ndim else x.item() for n, x in sums.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +188,7 @@ class Scored:
     Attributes:
         sentence, n_words, status: as in the parses.
         each: counts of each sentence; 0 where it is not scored.
+        labels: gold and recalled spans by label, of all sentences.
         confusion: gold and predicted labels of equal spans; None where no label is shared.
     """
 
@@ -197,6 +196,7 @@ class Scored:
     n_words: _Ints
     status: NDArray[np.str_]
     each: Counts
+    labels: Mapping[str, LabelCount] = field(default_factory=dict)
     confusion: Confusion | None = None
 
     @property
@@ -220,6 +220,12 @@ class Scored:
         """Return (sentences, 2): the numerators and denominators that add up to a metric."""
         up_and_down = np.broadcast_arrays(*METRICS[metric].parts(self.each), self.sentence)[:2]
         return np.stack(up_and_down).astype(np.float64).T
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of scores; None if one of them is None."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if len(known) == len(values) else None
 
 
 def sentence_f1(gold: _Ints, predicted: _Ints, shared: _Ints) -> _Floats:
@@ -308,7 +314,7 @@ def score(
         gold, parses = gold.take(rows), parses.take(rows)
     predicted = distinct_spans(parses.trees, sentences=parses.sentence, what="the parse")
     if gold.trees.heads is not None:
-        return _scored(parses, _no_f1(gold), _headed(gold, parses))
+        return _scored(parses, _headed(gold, parses), {})
     in_gold = gold_spans(gold)
     has_tree = (parses.status != SKIPPED) & (parses.n_words > 1)
     shared = matched(in_gold, predicted)
@@ -317,22 +323,21 @@ def score(
     f1[parses.status == SKIPPED] = np.nan
     recalls = label_recall(gold.trees, predicted, has_tree, labels)
     labelled, confusion = _labelled(gold, parses)
-    more = {"labels": recalls, **labelled, **_tagged(gold, parses)}
-    return _scored(parses, f1_counts(*spans, f1=f1), more, confusion)
+    each = replace(f1_counts(*spans, f1=f1), **labelled, **_tagged(gold, parses))
+    return _scored(parses, each, recalls, confusion)
 
 
 def _scored(
-    parses: Parses, f1: Counts, more: Mapping[str, Any], confusion: Confusion | None = None
+    parses: Parses,
+    each: Counts,
+    labels: Mapping[str, LabelCount],
+    confusion: Confusion | None = None,
 ) -> Scored:
-    """Put the counts of F1 of each sentence and further ones together."""
+    """Add what became of each sentence to its counts."""
     status = parses.status
-    outcomes = {
-        "one_word": parses.n_words == 1,
-        "skipped": status == SKIPPED,
-        "fallback": (f1.gold > 0) & (status == FALLBACK),
-    }
-    each = replace(f1, **outcomes, **more)
-    return Scored(parses.sentence, parses.n_words, status, each, confusion)
+    fallback = (each.gold > 0) & (status == FALLBACK)
+    each = replace(each, one_word=parses.n_words == 1, skipped=status == SKIPPED, fallback=fallback)
+    return Scored(parses.sentence, parses.n_words, status, each, labels, confusion)
 
 
 def _no_f1(gold: Parses) -> Counts:
@@ -340,7 +345,7 @@ def _no_f1(gold: Parses) -> Counts:
     return f1_counts(none, none, none, f1=np.full(len(gold), np.nan))
 
 
-def _headed(gold: Parses, parses: Parses) -> dict[str, _Ints]:
+def _headed(gold: Parses, parses: Parses) -> Counts:
     """Count phrases and subtrees of parses against dependency trees."""
     heads = gold.trees.heads
     assert heads is not None
@@ -349,7 +354,7 @@ def _headed(gold: Parses, parses: Parses) -> dict[str, _Ints]:
     unknown = np.bincount(np.repeat(np.arange(len(gold)), gold.n_words), heads < -1, len(gold)) > 0
     rows[(parses.status == SKIPPED) | unknown] = 0
     counts = dict(zip(("headed", "phrases", "found", "subtrees"), rows.T, strict=True))
-    return {**counts, "scored": rows[:, 1:].any(axis=1)}
+    return replace(_no_f1(gold), **counts, scored=rows[:, 1:].any(axis=1))
 
 
 def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, Any], Confusion | None]:
@@ -401,14 +406,16 @@ def upper_bound(
     if gold.trees.heads is not None:
         return _scored(gold, _no_f1(gold), {})
     spans = gold_spans(gold)
-    if (crossing := first_crossing(spans)) >= 0:
-        problem = f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross"
-        fix = "read the treebank with a format that makes its trees continuous"
-        raise AttreeError("crossing-spans", problem, fix=fix)
+    pairs = list(zip(gold.trees.starts.tolist(), gold.trees.ends.tolist(), strict=True))
+    for number, (first, last) in zip(gold.sentence, pairwise(gold.trees.offsets), strict=True):
+        if find_crossing(pairs[first:last]):
+            problem = f"the spans of the gold tree of sentence {number} cross"
+            fix = "read the treebank with a format that makes its trees continuous"
+            raise AttreeError("crossing-spans", problem, fix=fix)
     counts = spans.counts, np.maximum(gold.n_words - 1, 0), spans.counts
     f1 = sentence_f1(*counts)
     recalls = label_recall(gold.trees, spans, gold.n_words > 1, labels)
-    return _scored(gold, f1_counts(*counts, f1=f1), {"labels": recalls})
+    return _scored(gold, f1_counts(*counts, f1=f1), recalls)
 
 
 def check_same_sentences(gold: Parses, parses: Parses) -> None:
@@ -418,9 +425,7 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
         AttreeError: they do not; the message names the first sentence at fault.
     """
     fix = "score the parses with the sentence table they were made from"
-    same = np.array_equal(gold.sentence, parses.sentence)
-    sides = () if same else ((gold, parses, "parses"), (parses, gold, "gold trees"))
-    for parts, others, name in sides:
+    for parts, others, name in ((gold, parses, "parses"), (parses, gold, "gold trees")):
         missing = np.setdiff1d(parts.sentence, others.sentence)
         if missing.size:
             more = f" (nor have {missing.size - 1} others)" if missing.size > 1 else ""

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from attree.base.errors import AttreeError
 from attree.base.tables import Table, number, show
 from attree.evaluation import HEADED, HEADINGS, METRICS
 from attree.evaluation.baselines import fixed_parses
-from attree.evaluation.metrics import Counts, Scored, score, upper_bound
+from attree.evaluation.metrics import Counts, Scored, mean, score, upper_bound
 from attree.evaluation.resampling import RESAMPLES, interval, paired_bootstraps
 from attree.treebank.as_table import Treebank, is_table
 from attree.treebank.check import MOST_SENTENCES
@@ -191,8 +190,7 @@ class SystemScores:
 
     def mean(self, metric: str) -> float | None:
         """Return a score in percent, averaged over the runs."""
-        values = [getattr(scored.counts, metric) for scored in self.runs]
-        return None if None in values else statistics.fmean(values)
+        return mean([getattr(scored.counts, metric) for scored in self.runs])
 
 
 class Evaluation:

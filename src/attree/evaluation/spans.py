@@ -1,14 +1,10 @@
-"""Distinct spans of trees, and the spans that two sets of trees share, by compiled loops.
-
-The loops are in one file because compiled code is cached by file (see :mod:`attree.base.compiled`).
-"""
+"""Distinct spans of trees, and the spans that two sets of trees share."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attree.base.compiled import kernel
 from attree.base.errors import AttreeError
 from attree.trees.trees import Trees
 
@@ -21,18 +17,31 @@ class DistinctSpans:
 
     Attributes:
         n_words: int64 (trees,), words; a tree of fewer than two words has no spans.
-        offsets: int64 (trees + 1,), where each tree's keys begin and end.
-        keys: int64, ``start * (n+1) + (n - end)``, ascending within a tree (pre-order).
+        cells: int64 (spans,), ascending, see :func:`cells_of`.
     """
 
     n_words: _Ints
-    offsets: _Ints
-    keys: _Ints
+    cells: _Ints
 
     @property
     def counts(self) -> _Ints:
         """Number of spans of each tree."""
-        return self.offsets[1:] - self.offsets[:-1]
+        return np.diff(np.searchsorted(self.cells, tables_of(self.n_words)))
+
+
+def tables_of(n_words: _Ints) -> _Ints:
+    """Return where each tree's table of (words + 1)² cells begins, and the end of the last."""
+    return np.concatenate(([0], np.cumsum((n_words + 1) ** 2)))
+
+
+def cells_of(trees: Trees) -> _Ints:
+    """Return the cell of every span in the tables of all trees; they ascend in pre-order.
+
+    In the table of a tree of ``n`` words it is the cell ``start * (n + 1) + n - end``.
+    """
+    words, spans = trees.n_words, trees.n_spans
+    first = np.repeat(tables_of(words)[:-1] + words, spans)
+    return first + np.repeat(words + 1, spans) * trees.starts - trees.ends
 
 
 def distinct_spans(
@@ -48,17 +57,19 @@ def distinct_spans(
     Raises:
         AttreeError: a span reaches outside its sentence.
     """
-    words = trees.n_words
-    keys = np.empty(trees.starts.size + words.size, np.int64)
-    offsets = np.empty(words.size + 1, np.int64)
-    bad = _collect(words, trees.starts, trees.ends, trees.offsets, keys, offsets)
-    if bad >= 0:
-        tree = int(np.searchsorted(trees.offsets, bad, side="right")) - 1
+    words, starts, ends = trees.n_words, trees.starts, trees.ends
+    outside = (starts < 0) | (ends <= starts) | (ends > np.repeat(words, trees.n_spans))
+    if outside.any():
+        bad = int(outside.argmax())
+        tree = int(trees.tree_of[bad])
         name = tree if sentences is None else int(np.asarray(sentences)[tree])
-        span = f"[{trees.starts[bad]}, {trees.ends[bad]})"
-        problem = f"{what} of sentence {name}: the span {span} lies outside its {words[tree]} words"
-        raise AttreeError("span-outside", problem)
-    return DistinctSpans(words, offsets, keys[: offsets[-1]])
+        problem = f"{what} of sentence {name}: the span [{starts[bad]}, {ends[bad]}) lies outside"
+        raise AttreeError("span-outside", f"{problem} its {words[tree]} words")
+    tables = tables_of(words)
+    used = np.zeros(tables[-1], bool)
+    used[tables[:-1][words > 1]] = True  # the whole sentence
+    used[cells_of(trees)[ends - starts > 1]] = True
+    return DistinctSpans(words, np.flatnonzero(used))
 
 
 def matched(gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1) -> _Ints:
@@ -66,91 +77,9 @@ def matched(gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1) 
 
     Tree ``t`` of ``predicted`` belongs to tree ``t // trees_each`` of ``gold``.
     """
-    shared = np.empty(predicted.n_words.size, np.int64)
-    _match(gold.keys, gold.offsets, predicted.keys, predicted.offsets, trees_each, shared)
-    return shared
-
-
-def first_crossing(trees: DistinctSpans) -> int:
-    """Return the position of the first tree with crossing spans, or -1."""
-    return _crossing(trees.n_words, trees.keys, trees.offsets)
-
-
-@kernel
-def _collect(
-    n_words: _Ints,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    offsets: _Ints,
-    keys: _Ints,
-    key_offsets: _Ints,
-) -> int:
-    """Fill ``keys`` and their offsets; return the position of the first bad span, or -1."""
-    out = 0
-    key_offsets[0] = 0
-    for t in range(n_words.size):
-        n = n_words[t]
-        first = out
-        if n > 1:
-            keys[out] = 0  # the whole sentence
-            out += 1
-        sorted_already = True
-        for index in range(offsets[t], offsets[t + 1]):
-            start, end = np.int64(starts[index]), np.int64(ends[index])
-            if start < 0 or end <= start or end > n:
-                return index
-            key = start * (n + 1) + n - end
-            if end - start > 1 and key != keys[out - 1]:
-                sorted_already = sorted_already and key > keys[out - 1]
-                keys[out] = key
-                out += 1
-        if not sorted_already:
-            keys[first:out] = np.sort(keys[first:out])
-            kept = first + 1
-            for index in range(first + 1, out):
-                if keys[index] != keys[kept - 1]:
-                    keys[kept] = keys[index]
-                    kept += 1
-            out = kept
-        key_offsets[t + 1] = out
-    return -1
-
-
-@kernel
-def _match(
-    gold: _Ints,
-    gold_offsets: _Ints,
-    predicted: _Ints,
-    offsets: _Ints,
-    trees_each: int,
-    shared: _Ints,
-) -> None:
-    """Count equal keys by merging two ascending lists."""
-    for t in range(shared.size):
-        g, last = gold_offsets[t // trees_each], gold_offsets[t // trees_each + 1]
-        count = 0
-        for p in range(offsets[t], offsets[t + 1]):
-            key = predicted[p]
-            while g < last and gold[g] < key:
-                g += 1
-            if g < last and gold[g] == key:
-                count += 1
-        shared[t] = count
-
-
-@kernel
-def _crossing(n_words: _Ints, keys: _Ints, offsets: _Ints) -> int:
-    """Find a tree whose spans cross: in pre-order a span must lie within the last open one."""
-    open_ends = np.empty(n_words.max() if n_words.size else 1, np.int64)
-    for t in range(n_words.size):
-        n = n_words[t]
-        depth = 0
-        for index in range(offsets[t], offsets[t + 1]):
-            start, end = keys[index] // (n + 1), n - keys[index] % (n + 1)
-            while depth > 0 and open_ends[depth - 1] <= start:
-                depth -= 1
-            if depth > 0 and end > open_ends[depth - 1]:
-                return t
-            open_ends[depth] = end
-            depth += 1
-    return -1
+    counts = predicted.counts
+    tree = np.repeat(np.arange(counts.size), counts)
+    tables = tables_of(predicted.n_words)
+    in_gold = predicted.cells - tables[tree] + tables_of(gold.n_words)[tree // trees_each]
+    shared = np.isin(in_gold, gold.cells, kind="table")
+    return np.bincount(tree[shared], minlength=counts.size)

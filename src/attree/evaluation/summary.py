@@ -10,7 +10,7 @@ from attree.base import schemas
 from attree.base.files import write_json
 from attree.base.provenance import provenance
 from attree.evaluation import METRICS
-from attree.evaluation.metrics import Counts, score
+from attree.evaluation.metrics import Counts, Scored, score
 from attree.trees.parses import Parses
 
 #: The modules that decide a score.
@@ -26,12 +26,10 @@ _METRIC = "; ".join(
 )
 
 
-def percentages(counts: Counts) -> dict[str, Any]:
-    """Return the scores of counts in percent; None where nothing was counted."""
-    recalls = {
-        name: {"recall": label.recall, "count": label.count}
-        for name, label in counts.labels.items()
-    }
+def percentages(scored: Scored) -> dict[str, Any]:
+    """Return scores in percent; None where nothing was counted."""
+    counts, labels = scored.counts, scored.labels.items()
+    recalls = {name: {"recall": label.recall, "count": label.count} for name, label in labels}
     return {**{metric: getattr(counts, metric) for metric in METRICS}, "label_recall": recalls}
 
 
@@ -105,7 +103,7 @@ def score_parses(
     schemas.write_table(output, rows, schema=schemas.SCORES_SCHEMA, metadata={**facts, **record})
     result = {
         **facts,
-        **percentages(scored.counts),
+        **percentages(scored),
         "label_confusion": None if scored.confusion is None else scored.confusion.describe(),
         "protocol": protocol(
             metadata, scored.counts, len(gold), max_words, history.get("selection")

@@ -121,8 +121,9 @@ def overlap(
 
 def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, Any]:
     """Return F1 and counts of parses of every sentence of ``gold``, as a record has them."""
-    counts = score(gold, parses, max_words=max_words).counts
-    return {**percentages(counts), "sentences": counts.scored, "fallback": counts.fallback}
+    scored = score(gold, parses, max_words=max_words)
+    counts = scored.counts
+    return {**percentages(scored), "sentences": counts.scored, "fallback": counts.fallback}
 
 
 def sentences_a_second(parser: Parser, test: SentenceSet, max_words: int | None) -> float:

@@ -6,16 +6,16 @@ and options also with the files that the job has got.
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attree.association.sources import not_run_by
 from attree.base.reading import read_json
 from attree.plan import paths
-from attree.plan.configuration import Configuration
-from attree.plan.paths import GRAMMAR, IMPORTED, path_of
-from attree.plan.plan import APPLIED, Plan, TableRow, folder_of
+from attree.plan.paths import GRAMMAR, IMPORTED, TableRow, files_of_rows, path_of
+from attree.plan.plan import Plan, folder_of
+from attree.plan.rows import DECODING_KEYS
 from attree.ready import folder_of_start
 from attree.training.recipes import FILES, RECIPES
 from attree.treebank.language import Catalogue
@@ -49,11 +49,6 @@ def files_of_sets(template: str, sets: Iterable[str]) -> list[str]:
     return [path_of(template, name) for name in dict.fromkeys(sets)]
 
 
-def files_of_rows(template: str, rows: Iterable[TableRow], **wildcards: str) -> list[str]:
-    """Return the files of rows, each once, though several rows may share one."""
-    return list(dict.fromkeys(path_of(template, **wildcards, **asdict(row)) for row in rows))
-
-
 @dataclass(frozen=True)
 class Treebanks:
     """The treebanks that were found."""
@@ -74,12 +69,11 @@ class Treebanks:
         return max(1, min(8, sum(file.stat().st_size for file in files) // 2_000_000))
 
 
-@dataclass
 class Section:
     """A section of a configuration, whose rows are planned."""
 
-    config: Configuration
-    plan: Plan
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.config = plan, plan.config
 
 
 class Encoders(Section):
@@ -174,12 +168,8 @@ class Trained(Section):
         rows = (*self.plan.rows, *self.plan.compared())
         own = (row for row in rows if row.parser == wildcards.parser)
         # partly bracketed trees have no F1 and may be trained on: tables say how many were
-        languages = self.config.treebanks.languages
-        partial = {
-            name
-            for name, keys in languages.items()
-            if keys.given().get("dependencies", "whole") != "whole"
-        }
+        keys = self.config.treebanks.languages.items()
+        partial = {name for name, one in keys if (one.dependencies or "whole") != "whole"}
         return files_of_rows(paths.SENTENCES_PATH, (x for x in own if x.language not in partial))
 
     def _treebanks(self, parser: str) -> dict[str, tuple[str, str]]:
@@ -200,14 +190,14 @@ class Trained(Section):
         if treebanks := self._treebanks(wildcards.parser):
             trees, shares = (",".join(column) for column in zip(*treebanks.values(), strict=True))
             drawn |= {"trees": trees, "shares": shares}
-        changes = settings.given("recipe", "sources", "without", *APPLIED)
+        changes = settings.given("recipe", "sources", "without", *DECODING_KEYS)
         recipe = {"parser": settings.recipe or wildcards.parser}
         return as_options({**files, **recipe, **drawn, **changes})
 
     def applying_options(self, wildcards: Any) -> str:
         """Return the options of parsing."""
         settings = self.config.few_shot_settings(wildcards.parser).given()
-        return as_options({key: value for key, value in settings.items() if key in APPLIED})
+        return as_options({key: value for key, value in settings.items() if key in DECODING_KEYS})
 
     def labelled(self, rows: Iterable[TableRow]) -> list[str]:
         """Return the pictures of confused labels, of rows whose trees have labels."""
@@ -246,9 +236,8 @@ class Systems(Section):
 
     def trees(self, wildcards: Any) -> str:
         """Return the file of a system's trees of a split."""
-        return self.config.systems[wildcards.parser].files[
-            f"{wildcards.language}/{wildcards.split}"
-        ]
+        key = f"{wildcards.language}/{wildcards.split}"
+        return self.config.systems[wildcards.parser].files[key]
 
     def options(self, wildcards: Any) -> str:
         """Return the options of importing them."""
@@ -381,9 +370,9 @@ class Comparisons(Tables):
     def _file(self, row: TableRow) -> str | None:
         """Return a parser's file; None for averages, imported trees and grammars."""
         if (row.encoder, row.parser) in self.plan.tunings:
-            return Heads(self.config, self.plan).selection(row)
+            return Heads(self.plan).selection(row)
         own = row.encoder not in (IMPORTED, GRAMMAR) and row.parser in self.config.few_shot
-        return Trained(self.config, self.plan).file(row) if own else None
+        return Trained(self.plan).file(row) if own else None
 
 
 class Corpora(Section):
@@ -402,7 +391,7 @@ class Corpora(Section):
         corpus = self.config.corpora[wildcards.corpus]
         if folder := folder_of(corpus.parser):
             return [f"{folder}/{name}" for name in ("parser.json", "weights.safetensors")]
-        return [Heads(self.config, self.plan).selection(corpus)]
+        return [Heads(self.plan).selection(corpus)]
 
     def parser_option(self, wildcards: Any, input: Any) -> str:
         """Return its parser: a folder, or the file of its heads."""

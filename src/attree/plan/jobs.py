@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from attree.base.files import write_json
 from attree.base.provenance import digest
 from attree.base.registry import check_name
 from attree.plan import paths
-from attree.plan.configuration import Configuration, ExperimentSettings, Run
-from attree.plan.inputs import Section, as_options, files_of_rows, files_of_sets, files_of_start
-from attree.plan.paths import path_of
+from attree.plan.configuration import Run
+from attree.plan.inputs import Section, as_options, files_of_sets, files_of_start
+from attree.plan.paths import files_of_rows, path_of
 from attree.plan.plan import Plan, check_exists
-from attree.plan.rows import APART, NOT_RUN, TUNED, ExperimentRow, PlacedRow, Set
+from attree.plan.rows import APART, NOT_RUN, TUNED, ExperimentRow, PlacedRow
 from attree.training import STEPS
 from attree.training.recipes import RECIPES
 
@@ -26,26 +26,79 @@ from attree.training.recipes import RECIPES
 _LANGUAGE = "{language}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Expander:
-    """Expands experiments of a configuration."""
+def column_of(row: ExperimentRow, axis: str) -> str:
+    """Return the heading of a row's column."""
+    value = row.settings.get("steps", STEPS) if axis == "step" else getattr(row, axis)
+    if axis == "max_words":
+        return "all" if value is None else f"≤{value}"
+    return "middle" if axis == "layer" and value is None else str(value)
 
-    config: Configuration
 
-    def rows(self, name: str, spec: ExperimentSettings) -> tuple[PlacedRow, ...]:
-        """Return the rows of an experiment, in table order.
+def _check_cells(rows: Sequence[PlacedRow], where: str) -> None:
+    seen = set()
+    for placed in rows:
+        cell = (placed.panel, placed.label, placed.column, placed.row.encoder, placed.row.seed)
+        if cell in seen:
+            problem = f"{where}: two rows fall into line {placed.label!r}, column {placed.column}"
+            fix = "give one of the runs another label, such as '{parser}, layer {layer}'"
+            raise AttreeError("cell-twice", problem, fix=fix)
+        seen.add(cell)
 
-        Raises:
-            AttreeError: an unknown parser, encoder or table, or two rows of one draw in one cell.
-        """
-        where = f"experiments.{name}"
+
+#: The most trainings, or rankings of heads, of one job: few jobs, yet enough to run in parallel.
+AT_MOST = {"trained": 10, "heads": 60}
+
+
+def jobs(experiment: str, placed: Iterable[PlacedRow]) -> dict[str, tuple[ExperimentRow, ...]]:
+    """Group an experiment's rows into jobs, each of one kind and encoder: name → rows.
+
+    Rows of one training stay together.
+    """
+    made = {}
+    # a row in several columns runs once
+    rows = {digest(asdict(one.row)): one.row for one in placed}.values()
+    # draws of one number of trees stay side by side, since they share a choice of settings
+    together: dict[tuple[str, str], dict[str, list[ExperimentRow]]] = {}
+    for row in rows:
+        trainings = together.setdefault((row.kind, row.encoder), {})
+        trainings.setdefault(digest(row.training()), []).append(row)
+    for (kind, encoder), trainings in together.items():
+        groups, most = list(trainings.values()), AT_MOST[kind]
+        for number, first in enumerate(range(0, len(groups), most)):
+            part = itertools.chain.from_iterable(groups[first : first + most])
+            made[f"{experiment}.{kind}.{encoder}.{number}"] = tuple(part)
+    return made
+
+
+class Experiments(Section):
+    """The experiments, whose rows are run in jobs.
+
+    Raises:
+        AttreeError: an unknown parser, encoder, table or set, or two rows of one draw in one cell.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.rows = {name: self._placed(name) for name in self.config.experiments}
+        self._of = {name: jobs(name, rows) for name, rows in self.rows.items()}
+        self.jobs = {job: rows for group in self._of.values() for job, rows in group.items()}
+        sets = {f"{name}/{split}" for name, splits in plan.splits.items() for split in splits}
+        for name, placed in self.rows.items():
+            if unknown := [key for one in placed for key in one.row.sets if key not in sets]:
+                problem = f"experiments: {name} asks for the unknown set {unknown[0]}"
+                fix = f"the languages are {', '.join(plan.splits)}"
+                raise AttreeError("unknown-set", problem, fix=fix)
+
+    def _placed(self, name: str) -> tuple[PlacedRow, ...]:
+        """Return the rows of an experiment, in table order."""
+        spec, where = self.config.experiments[name], f"experiments.{name}"
         rows: list[PlacedRow] = []
         for position, run in enumerate(spec.runs):
             for language in run.languages or [_LANGUAGE]:
                 sets = (run.train, *run.test)
                 train, *test = (one.replace(_LANGUAGE, language) for one in sets)
                 entry = with_keys(run, train=train, test=test)
-                rows += self._rows(entry, spec.columns, f"{where}.runs[{position}]")
+                rows += self._rows_of(entry, spec.columns, f"{where}.runs[{position}]")
         if spec.panels:
             rows = [replace(placed, panel=placed.row.test.partition("/")[0]) for placed in rows]
         _check_cells(rows, where)
@@ -53,7 +106,7 @@ class _Expander:
             check_exists(table, self.config.tables, f"{where}: table")
         return tuple(rows)
 
-    def _rows(self, run: Run, axis: str, where: str) -> Iterable[PlacedRow]:
+    def _rows_of(self, run: Run, axis: str, where: str) -> Iterable[PlacedRow]:
         """Yield a row for each combination of the run's parsers, encoders, trees and so on."""
         sources = {slug: self._encoders(slug, where) for slug in run.encoders}
         lists = (run.parsers, run.encoders, run.layers, run.sizes, run.trees, run.max_words)
@@ -87,11 +140,8 @@ class _Expander:
 
     def _encoders(self, slug: str, where: str) -> tuple[str, ...]:
         """Return the encoders of a slug: itself, or one for each seed of its tuning."""
-        tuned = self.config.masked_lm
-        if slug in tuned:
-            return tuple(f"{slug}-{seed}" for seed in range(tuned[slug].seeds))
-        check_exists(slug, {**self.config.encoders, **tuned}, f"{where}: encoder")
-        return (slug,)
+        check_exists(slug, {**self.config.encoders, **self.config.masked_lm}, f"{where}: encoder")
+        return tuple(name for name, (entry, _) in self.tuned.items() if entry == slug) or (slug,)
 
     def _parser(self, name: str, run: Run, where: str) -> tuple[str, dict[str, Any]]:
         """Return a parser's kind and settings; the run's settings override the parser's."""
@@ -108,84 +158,6 @@ class _Expander:
         settings = {"recipe": name, **config.few_shot_settings(name).given()}
         check_exists(settings["recipe"], RECIPES, f"trained.{name}: recipe")
         return "trained", settings | ({"steps": run.steps} if run.steps else {})
-
-
-def column_of(row: ExperimentRow, axis: str) -> str:
-    """Return the heading of a row's column."""
-    value = row.settings.get("steps", STEPS) if axis == "step" else getattr(row, axis)
-    if axis == "max_words":
-        return "all" if value is None else f"≤{value}"
-    return "middle" if axis == "layer" and value is None else str(value)
-
-
-def _check_cells(rows: Sequence[PlacedRow], where: str) -> None:
-    seen = set()
-    for placed in rows:
-        cell = (placed.panel, placed.label, placed.column, placed.row.encoder, placed.row.seed)
-        if cell in seen:
-            problem = f"{where}: two rows fall into line {placed.label!r}, column {placed.column}"
-            fix = "give one of the runs another label, such as '{parser}, layer {layer}'"
-            raise AttreeError("cell-twice", problem, fix=fix)
-        seen.add(cell)
-
-
-#: The most trainings, or rankings of heads, of one job: few jobs, yet enough to run in parallel.
-AT_MOST = {"trained": 10, "heads": 60}
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentJob:
-    """A job: rows of one experiment, kind and encoder."""
-
-    name: str
-    kind: str
-    encoder: str
-    rows: tuple[ExperimentRow, ...]
-
-    @property
-    def sets(self) -> tuple[Set, ...]:
-        """The sets that the rows read."""
-        return tuple(dict.fromkeys(name for row in self.rows for name in row.sets))
-
-
-def jobs(experiment: str, placed: Iterable[PlacedRow]) -> list[ExperimentJob]:
-    """Group an experiment's rows into jobs; rows of one training stay together."""
-    made = []
-    # a row in several columns runs once
-    rows = {digest(asdict(one.row)): one.row for one in placed}.values()
-    # draws of one number of trees stay side by side, since they share a choice of settings
-    together: dict[tuple[str, str], dict[str, list[ExperimentRow]]] = {}
-    for row in rows:
-        trainings = together.setdefault((row.kind, row.encoder), {})
-        trainings.setdefault(digest(row.training()), []).append(row)
-    for (kind, encoder), trainings in together.items():
-        groups, most = list(trainings.values()), AT_MOST[kind]
-        for number, first in enumerate(range(0, len(groups), most)):
-            part = tuple(itertools.chain.from_iterable(groups[first : first + most]))
-            name = f"{experiment}.{kind}.{encoder}.{number}"
-            made.append(ExperimentJob(name, kind, encoder, part))
-    return made
-
-
-class Experiments(Section):
-    """The experiments, whose rows are run in jobs.
-
-    Raises:
-        AttreeError: an unknown parser, encoder, table or set, or two rows of one draw in one cell.
-    """
-
-    def __init__(self, config: Configuration, plan: Plan) -> None:
-        super().__init__(config, plan)
-        expander = _Expander(config)
-        self.rows = {name: expander.rows(name, one) for name, one in config.experiments.items()}
-        self._jobs = {name: jobs(name, rows) for name, rows in self.rows.items()}
-        self.by_name = {job.name: job for group in self._jobs.values() for job in group}
-        sets = {f"{name}/{split}" for name, splits in plan.splits.items() for split in splits}
-        for name, group in self._jobs.items():
-            if unknown := [key for job in group for key in job.sets if key not in sets]:
-                problem = f"experiments: {name} asks for the unknown set {unknown[0]}"
-                fix = f"the languages are {', '.join(plan.splits)}"
-                raise AttreeError("unknown-set", problem, fix=fix)
 
     @functools.cached_property
     def tuned(self) -> dict[str, tuple[str, int]]:
@@ -204,7 +176,7 @@ class Experiments(Section):
         drawn = [name for name, one in self.config.experiments.items() if one.sentence]
         plan = {
             "results": self.config.results,
-            "jobs": {name: list(map(asdict, job.rows)) for name, job in self.by_name.items()},
+            "jobs": {name: list(map(asdict, rows)) for name, rows in self.jobs.items()},
             "tables": {name: self._layout(name) for name in self.rows},
             "rows": {name: list(map(asdict, self._sentence_rows(name))) for name in drawn},
         }
@@ -220,11 +192,11 @@ class Experiments(Section):
 
     def job_rows(self, wildcards: Any) -> str:
         """Return a hash of a job's rows: when it changes, the job runs again."""
-        return digest([asdict(row) for row in self.by_name[wildcards.job].rows])
+        return digest(list(map(asdict, self.jobs[wildcards.job])))
 
     def not_run(self, wildcards: Any) -> tuple[str, ...]:
         """Return the modules that a job imports but does not run."""
-        return NOT_RUN[self.by_name[wildcards.job].kind]
+        return NOT_RUN[self.jobs[wildcards.job][0].kind]
 
     def layout(self, wildcards: Any) -> str:
         """Return a hash of the layout of an experiment's table."""
@@ -232,15 +204,16 @@ class Experiments(Section):
 
     def encoder(self, wildcards: Any) -> str:
         """Return the file that describes a job's encoder."""
-        return path_of(paths.ENCODER, encoder=self.by_name[wildcards.job].encoder)
+        return path_of(paths.ENCODER, encoder=self.jobs[wildcards.job][0].encoder)
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a job reads."""
-        job = self.by_name[wildcards.job]
-        files = files_of_sets(paths.SENTENCES_PATH, job.sets)
-        if job.kind == "heads":
-            files += [path_of(paths.ALL_HEADS, name, encoder=job.encoder) for name in job.sets]
-        starts = (file for row in job.rows for file in files_of_start(row.settings.get("start")))
+        rows = self.jobs[wildcards.job]
+        sets = dict.fromkeys(name for row in rows for name in row.sets)
+        files = files_of_sets(paths.SENTENCES_PATH, sets)
+        if rows[0].kind == "heads":
+            files += [path_of(paths.ALL_HEADS, name, encoder=rows[0].encoder) for name in sets]
+        starts = (file for row in rows for file in files_of_start(row.settings.get("start")))
         return [*files, *dict.fromkeys(starts)]
 
     def all_options(self, wildcards: Any) -> str:
@@ -248,10 +221,9 @@ class Experiments(Section):
         key, name = (wildcards.language, wildcards.split), f"{wildcards.language}/{wildcards.split}"
         sources = [
             row.settings["source"]
-            for job in self.by_name.values()
-            if (job.kind, job.encoder) == ("heads", wildcards.encoder)
-            for row in job.rows
-            if name in row.sets
+            for rows in self.jobs.values()
+            for row in rows
+            if (row.kind, row.encoder) == ("heads", wildcards.encoder) and name in row.sets
         ]
         for (encoder, parser), trees in self.plan.tunings.items():
             if (encoder, trees.language, trees.split) == (wildcards.encoder, *key):
@@ -277,7 +249,7 @@ class Experiments(Section):
         name = wildcards.experiment
         spec = self.config.experiments[name]
         rows = [row for table in spec.tables for row in self.plan.tables[table]]
-        files = [path_of(paths.JOB, job=job.name) for job in self._jobs[name]]
+        files = [path_of(paths.JOB, job=job) for job in self._of[name]]
         files += files_of_rows(paths.SCORES_PATH, rows)
         if spec.baselines:
             tests = (placed.row.test for placed in self.rows[name])

@@ -3,7 +3,8 @@
 ``<results>`` stands for the results folder of the configuration; Snakemake fills it in.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 #: Takes the place of the encoder in paths of imported trees.
 IMPORTED = "imported"
@@ -40,6 +41,18 @@ RUN = "<results>/report/run.json"
 UNFINISHED = "<results>/report/unfinished.html"
 
 
+class TableRow(NamedTuple):
+    """One parser (a name of the configuration) of one encoder on one split of one language.
+
+    It is what ``results/parses`` and ``results/scores`` hold a file for.
+    """
+
+    encoder: str
+    parser: str
+    language: str
+    split: str
+
+
 def path_of(template: str, language_split: str = "", **wildcards: Any) -> str:
     """Fill in one of the paths above.
 
@@ -53,3 +66,8 @@ def path_of(template: str, language_split: str = "", **wildcards: Any) -> str:
     if results := wildcards.pop("results", None):
         template = template.replace("<results>", str(results))
     return template.format(**wildcards)
+
+
+def files_of_rows(template: str, rows: Iterable[TableRow], **wildcards: Any) -> list[str]:
+    """Return the files of rows, each once, though several rows may share one."""
+    return list(dict.fromkeys(path_of(template, **wildcards, **row._asdict()) for row in rows))

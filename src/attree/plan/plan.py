@@ -1,59 +1,79 @@
-"""Expand a configuration into the results to make.
+"""Expand a configuration into the results to make."""
 
-A *row* is one parser of one encoder on one split of one language; it is what ``results/parses`` and
-``results/scores`` hold a file for.
-"""
-
-import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
-from attree.plan.configuration import Configuration, Entry, TuningSettings
-from attree.plan.paths import GRAMMAR, IMPORTED
+from attree.base.settings import EMPTY
+from attree.plan.configuration import Configuration, Entry
+from attree.plan.paths import GRAMMAR, IMPORTED, TableRow
+from attree.plan.rows import DECODING_KEYS
 from attree.ready import folder_of_start, trained_folder
 from attree.training.recipes import STARTS
 
 #: Language → its splits, in the order in which tables show them.
 Splits = Mapping[str, Collection[str]]
 
-#: Keys of a few-shot parser that apply when it parses, not when it is trained.
-APPLIED = ("decoder", "threshold")
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class TableRow:
-    """One parser (``parser`` names a recipe of the configuration) on one split."""
-
-    encoder: str
-    parser: str
-    language: str
-    split: str
-
-
-@dataclass(frozen=True)
 class Plan:
     """The rows of all tables and comparisons of a configuration, and what they need.
 
+    Args:
+        config: the configuration.
+        splits: language → its splits.
+        problems: language that cannot be read → the error.
+
     Attributes:
         tables: table name → its rows, in table order.
-        tunings: (encoder, parser) → the trees that its heads are ranked on.
-        splits: language → its splits.
-        averages: name of an average → its members: parsers, imported systems, seeds of grammars.
         comparisons: comparison name → its rows, in the order of the configuration.
+        averages: name of an average → its members: parsers, imported systems, seeds of grammars.
         grammars: parser → its grammar in the configuration, and its seed.
+        tunings: (encoder, parser) → the trees that its heads are ranked on.
+
+    Raises:
+        AttreeError: a table or a corpus names an encoder, parser, language or split that does not
+            exist, or a table names a language that cannot be read. Under ``languages: all`` such
+            a language is left out.
     """
 
-    tables: Mapping[str, tuple[TableRow, ...]]
-    tunings: Mapping[tuple[str, str], TuningSettings]
-    splits: Splits
-    averages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    comparisons: Mapping[str, tuple[TableRow, ...]] = field(default_factory=dict)
-    grammars: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    def __init__(
+        self, config: Configuration, splits: Splits, problems: Mapping[str, AttreeError] = EMPTY
+    ) -> None:
+        self.config, self.splits, self._problems = config, splits, problems
+        self._check_names()
+        self.tables, self.comparisons = (
+            {
+                name: tuple(self._rows(f"{section}.{name}", table.runs))
+                for name, table in getattr(config, section).items()
+            }
+            for section in ("tables", "comparisons")
+        )
+        seeds = {name: config.seeds_of(name) for name in config.grammars}
+        self.grammars = {
+            seed: (name, n) for name, names in seeds.items() for n, seed in enumerate(names)
+        }
+        self.averages = {
+            name: tuple(seed for member in average.of for seed in seeds.get(member, (member,)))
+            for name, average in config.averages.items()
+        }
+        rows = (*self.rows, *self.compared())
+        pairs = [
+            (row.encoder, parser)
+            for row in rows
+            if row.encoder not in (IMPORTED, GRAMMAR)
+            for parser in self.averages.get(row.parser, (row.parser,))
+            if parser in config.parsers
+        ]
+        pairs += self._corpus_parsers()
+        self.tunings = {pair: config.tuning_of(*pair) for pair in dict.fromkeys(pairs)}
+        for (encoder, parser), trees in self.tunings.items():
+            where = f"tuning of parser {parser} with encoder {encoder}"
+            self._check_split(trees.language, trees.split, where)
+        for parser in dict.fromkeys(row.parser for row in rows if row.parser in config.few_shot):
+            self._check_treebanks(parser)
 
-    @functools.cached_property
+    @property
     def rows(self) -> tuple[TableRow, ...]:
         """The distinct rows of all tables, without those of comparisons."""
         return tuple(dict.fromkeys(row for rows in self.tables.values() for row in rows))
@@ -75,92 +95,25 @@ class Plan:
 
     def parsers(self, encoder: str, language: str, split: str) -> tuple[str, ...]:
         """Return the parsers that read this encoder's attention on this split."""
-        return self._parsers.get((encoder, language, split), ())
-
-    @functools.cached_property
-    def _parsers(self) -> dict[tuple[str, str, str], tuple[str, ...]]:
-        names: dict[tuple[str, str, str], dict[str, None]] = {}
-        for row in (*self.rows, *self.compared()):
-            for member in self.members(row) or (row,):
-                if (member.encoder, member.parser) in self.tunings:
-                    key = (member.encoder, member.language, member.split)
-                    names.setdefault(key, {})[member.parser] = None
-        return {key: tuple(parsers) for key, parsers in names.items()}
+        rows = [row for one in (*self.rows, *self.compared()) for row in self.members(one) or [one]]
+        names = (
+            row.parser for row in rows if row == TableRow(encoder, row.parser, language, split)
+        )
+        return tuple(dict.fromkeys(name for name in names if (encoder, name) in self.tunings))
 
     def members(self, row: TableRow) -> tuple[TableRow, ...]:
         """Return the rows that a row averages; none if it is no average."""
         names = self.averages.get(row.parser, ())
-        tuned = {parser for _, parser in self.tunings}
-        other = {name: GRAMMAR if name in self.grammars else IMPORTED for name in names}
-        return tuple(
-            replace(row, parser=name, encoder=row.encoder if name in tuned else other[name])
-            for name in names
-        )
+        encoders = {name: GRAMMAR if name in self.grammars else IMPORTED for name in names}
+        encoders |= dict.fromkeys(self.config.parsers, row.encoder)
+        return tuple(row._replace(parser=name, encoder=encoders[name]) for name in names)
 
     def weights(self, parser: str) -> list[float]:
         """Return the weight of each member of an average: the seeds of a grammar share one vote."""
         names = [self.grammars.get(name, (name, 0))[0] for name in self.averages[parser]]
         return [round(1.0 / names.count(name), 6) for name in names]
 
-
-def make_plan(
-    config: Configuration, splits: Splits, problems: Mapping[str, AttreeError] | None = None
-) -> Plan:
-    """Expand a configuration.
-
-    Args:
-        config: the configuration.
-        splits: language → its splits.
-        problems: language that cannot be read → the error.
-
-    Raises:
-        AttreeError: a table or a corpus names an encoder, parser, language or split that does not
-            exist, or a table names a language that cannot be read. Under ``languages: all`` such
-            a language is left out.
-    """
-    planner = _Planner(config, splits, problems or {})
-    planner.check_names()
-    tables, comparisons = (
-        {
-            name: tuple(planner.rows(f"{section}.{name}", table.runs))
-            for name, table in getattr(config, section).items()
-        }
-        for section in ("tables", "comparisons")
-    )
-    seeds = {name: config.seeds_of(name) for name in config.grammars}
-    averages = {
-        name: tuple(seed for member in average.of for seed in seeds.get(member, (member,)))
-        for name, average in config.averages.items()
-    }
-    rows = [row for table in (*tables.values(), *comparisons.values()) for row in table]
-    pairs = [
-        (row.encoder, parser)
-        for row in rows
-        if row.encoder not in (IMPORTED, GRAMMAR)
-        for parser in averages.get(row.parser, (row.parser,))
-        if parser in config.parsers
-    ]
-    tunings = {
-        pair: config.tuning_of(*pair) for pair in dict.fromkeys([*pairs, *planner.corpus_parsers()])
-    }
-    for (encoder, parser), trees in tunings.items():
-        where = f"tuning of parser {parser} with encoder {encoder}"
-        planner.check_split(trees.language, trees.split, where)
-    for parser in dict.fromkeys(row.parser for row in rows if row.parser in config.few_shot):
-        planner.check_treebanks(parser)
-    grammars = {seed: (name, n) for name, names in seeds.items() for n, seed in enumerate(names)}
-    return Plan(tables, tunings, splits, averages, comparisons, grammars)
-
-
-@dataclass(frozen=True, slots=True)
-class _Planner:
-    """Makes rows of a configuration, and refuses names that do not exist; see `make_plan`."""
-
-    config: Configuration
-    splits: Splits
-    problems: Mapping[str, AttreeError]
-
-    def check_names(self) -> None:
+    def _check_names(self) -> None:
         """Refuse a name that is used twice, and a start that is no trained parser."""
         config = self.config
         for name in (IMPORTED, GRAMMAR):
@@ -176,7 +129,7 @@ class _Planner:
                 fix = "write encoder, random, universal, or the folder of a trained parser"
                 raise AttreeError("no-parser", problem, fix=fix)
 
-    def rows(self, name: str, runs: Sequence[Entry]) -> Iterable[TableRow]:
+    def _rows(self, name: str, runs: Sequence[Entry]) -> Iterable[TableRow]:
         """Yield the rows of a table or comparison, in its order."""
         config = self.config
         parsers = [*config.parsers, *config.averages]
@@ -206,7 +159,7 @@ class _Planner:
                 text = config.grammars[grammar].text
                 for language in languages:
                     if not every or text in self.splits[language]:
-                        self.check_split(language, text, f"grammars.{grammar}")
+                        self._check_split(language, text, f"grammars.{grammar}")
                         for seed in config.seeds_of(grammar):
                             yield TableRow(GRAMMAR, seed, language, split)
             for system in run.systems:
@@ -216,7 +169,7 @@ class _Planner:
                         self._check_trees(system, language, split, where)
                         yield TableRow(IMPORTED, system, language, split)
 
-    def corpus_parsers(self) -> Iterable[tuple[str, str]]:
+    def _corpus_parsers(self) -> Iterable[tuple[str, str]]:
         """Yield the encoder and parser of each corpus whose parser averages heads."""
         for name, corpus in self.config.corpora.items():
             check_exists(corpus.encoder, self.config.encoders, f"corpora.{name}: encoder")
@@ -224,10 +177,10 @@ class _Planner:
                 check_exists(corpus.parser, self.config.parsers, f"corpora.{name}: parser")
                 yield corpus.encoder, corpus.parser
 
-    def check_split(self, language: str, split: str, where: str) -> None:
+    def _check_split(self, language: str, split: str, where: str) -> None:
         """Refuse a language that is unknown, cannot be read, or lacks the split."""
-        if language in self.problems:
-            raise self.problems[language]
+        if language in self._problems:
+            raise self._problems[language]
         check_exists(language, self.splits, f"{where}: language")
         if split not in self.splits[language]:
             has = ", ".join(self.splits[language]) or "none"
@@ -235,7 +188,7 @@ class _Planner:
             fix = f"it has {has}; add {split}.* to its folder or name another split"
             raise AttreeError("unknown-split", problem, fix=fix)
 
-    def check_treebanks(self, parser: str) -> None:
+    def _check_treebanks(self, parser: str) -> None:
         """Refuse a few-shot parser whose training sets or folder do not exist."""
         if folder := self.config.folders.get(parser):
             if not Path(folder, "parser.json").is_file():
@@ -245,11 +198,11 @@ class _Planner:
             return
         settings, training = self.config.few_shot_settings(parser), self.config.training
         if not settings.sources:
-            self.check_split(training.language, training.split, "training")
+            self._check_split(training.language, training.split, "training")
         treebanks = [bank for group in settings.sources or () for bank in group.treebanks]
         for treebank in treebanks:
             language, _, split = treebank.partition("/")
-            self.check_split(language, split, f"trained.{parser}: sources")
+            self._check_split(language, split, f"trained.{parser}: sources")
         for treebank in settings.without or ():
             check_exists(treebank, treebanks, f"trained.{parser}: without:")
 
@@ -257,7 +210,7 @@ class _Planner:
         """Return the languages of an entry; ``all`` means those that have its split."""
         if not isinstance(run.languages, str):
             for language in run.languages:
-                self.check_split(language, run.split, where)
+                self._check_split(language, run.split, where)
             return run.languages
         having = [language for language, splits in self.splits.items() if run.split in splits]
         if not having:
@@ -271,7 +224,7 @@ class _Planner:
         config = self.config
         for name in config.averages[parser].of if parser in config.averages else ():
             if name in config.grammars:
-                self.check_split(language, config.grammars[name].text, f"grammars.{name}")
+                self._check_split(language, config.grammars[name].text, f"grammars.{name}")
             elif name not in config.parsers:
                 names = [*config.parsers, *config.systems, *config.grammars]
                 check_exists(name, names, f"averages.{parser}: parser")
@@ -280,7 +233,7 @@ class _Planner:
     def _check_settings(self, parser: str, where: str) -> None:
         """Refuse settings of a few-shot parser that have no effect on such rows."""
         settings = self.config.few_shot_settings(parser)
-        for key in settings.given("folder", *APPLIED) if settings.folder else ():
+        for key in settings.given("folder", *DECODING_KEYS) if settings.folder else ():
             problem = f"trained.{parser}: {key} is of no effect on a parser that is already trained"
             raise AttreeError("option-without-effect", problem, fix="leave it out")
         for key in settings.given().keys() & {"heads", "label_layers", "weight_decay"}:

@@ -19,8 +19,15 @@ NOT_RUN = {
     "trained": ("attree.experiments.heads", "attree.parsers.heads"),
 }
 
-#: The fields of a row that can tell a table's columns apart.
-AXES = ("trees", "layer", "size", "max_words", "test", "step")
+#: The fields of a row that can tell a table's columns apart, as pictures name them.
+AXES = {
+    "trees": "trees",
+    "layer": "layer",
+    "size": "size of the projection",
+    "max_words": "longest sentence, in words",
+    "test": "test set",
+    "step": "steps",
+}
 
 #: The metrics that a table can show: F1, labelled F1, speed, and the seconds of training.
 SHOWN = (*HEADINGS, *LABELLED, "sentences_a_second", "seconds")
@@ -38,7 +45,8 @@ RECIPE_KEYS = (
 )
 TRAINING_KEYS = ("steps", "batch", "start", "specials", "weight_decay")
 
-#: Keys that only change decoding: rows that differ in nothing else share a training.
+#: Keys of a few-shot parser that apply when it parses: rows that differ in nothing else share a
+#: training.
 DECODING_KEYS = ("decoder", "threshold")
 
 #: language/split

@@ -17,6 +17,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.tables import ARTICLE, BASELINE, COMPUTED
 from attree.base.terminal import safe
+from attree.plan.rows import AXES
 
 # a word such as $\frac{$ is drawn as it is
 matplotlib.rcParams["text.parse_math"] = False
@@ -32,16 +33,6 @@ _MOST_HEADS = 20_000
 Matrix = NDArray[np.float64]
 _Rows = list[Mapping[str, Any]]
 
-#: axis → its title
-AXIS_TITLES = {
-    "trees": "trees",
-    "layer": "layer",
-    "size": "size of the projection",
-    "max_words": "longest sentence, in words",
-    "test": "test set",
-    "step": "steps",
-}
-
 
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
     """Draw corpus F1 over the columns of a table, one line per parser, deviations as error bars.
@@ -52,7 +43,7 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
         rows: rows of the table's Parquet file: panel, label, column, source, corpus_f1,
             corpus_f1_std, and the column that ``axis`` names.
         title: title of the figure.
-        axis: a name in :data:`AXIS_TITLES`.
+        axis: a name in :data:`attree.plan.rows.AXES`.
     """
     shown: _Rows = [
         row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
@@ -123,7 +114,7 @@ def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
         axes.set_xscale("log")
         axes.minorticks_off()
     axes.set_xticks(list(positions.values()), list(positions), fontsize=8)
-    axes.set_xlabel(AXIS_TITLES[axis])
+    axes.set_xlabel(AXES[axis])
     axes.set_ylabel("corpus F1")
     axes.grid(alpha=0.3)
 

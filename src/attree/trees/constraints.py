@@ -67,7 +67,7 @@ class Constraints:
                 label = labels[labels[0] is None]
                 problem = f"{_name(span)} has the label {label} and an unknown one"
                 raise AttreeError("contradiction", problem, fix=_UNDO)
-        crossed = _find_crossing(spans)
+        crossed = find_crossing(spans)
         if crossed is not None:
             problem = f"{_name(crossed[0])} and {_name(crossed[1])} are required, and cross"
             raise AttreeError("crossing-spans", problem, fix=_UNDO)
@@ -237,7 +237,7 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
     return outermost
 
 
-def _find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
+def find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
     """Return two spans that cross, if any do."""
     open_spans: list[Span] = []
     for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):

@@ -3,7 +3,7 @@
 import base64
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,78 +33,71 @@ from attree.trees.trees import Trees
 _ROOM = 1_500_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Explorer:
-    """Gathers sentences, trees and matrices of test sets.
-
-    Attributes:
-        results: the workflow's folder of results.
-        most: most sentences of each test set (see :func:`_choice`).
-        room: most characters of the matrices of a parser on a test set.
-        notes: gets a line for each damaged file; content that needs the file is left out.
-    """
-
-    results: Path
-    most: int
-    room: int
-    notes: list[str]
-
-    def entry(self, rows: Sequence[ScoreRow]) -> dict[str, Any]:
-        """Return the content for a test set, whose rows of scores are ``rows``."""
-        table, _ = read_table(
-            path_for(SENTENCES_PATH, self.results, rows[0]), schema=SENTENCES_SCHEMA
-        )
-        gold = Parses.gold(table)
-        words = _by_sentence(table, "words")
-        parsers = []
-        for row in rows:
-            with note_errors(self.notes):
-                parsers.append((row, *_parses(self.results, row, gold)))
-        f1 = np.stack([f1 for _, _, f1 in parsers]) if parsers else np.empty((0, len(gold)))
-        shown = _choice(f1, gold.n_words, self.most)
-        numbers = gold.sentence[shown].tolist()
-        return {
-            "name": " ".join(rows[0].test),
-            "total": len(gold),
-            "sentence": numbers,
-            "words": [words[number] for number in numbers],
-            "gold": spans(gold.trees.take(shown)),
-            "parsers": [
-                {
-                    "name": f"{row.heading}, {row.encoder}",
-                    "f1": [None if np.isnan(x) else round(float(x), 2) for x in scores[shown]],
-                    "status": parses.take(shown).status.tolist(),
-                    "spans": spans(parses.trees.take(shown)),
-                    **self._association(row, numbers),
-                }
-                for row, parses, scores in parsers
-            ],
-        }
-
-    def _association(self, row: ScoreRow, numbers: Sequence[int]) -> dict[str, Any]:
-        """Return each sentence's matrix or None: 8 bits relative to the maximum, in base64."""
-        kept: dict[int, str] = {}
-        wanted, left = set(numbers), self.room
-        with note_errors(self.notes):
-            for number, matrix in _matrices(self.results, row):
-                if number in wanted and 1 < len(matrix) <= WORDS_SHOWN and left > 0:
-                    scaled = np.rint(matrix / max(float(matrix.max()), 1e-9) * 255).clip(0, 255)
-                    kept[number] = base64.b64encode(scaled.astype(np.uint8).tobytes()).decode()
-                    left -= len(kept[number])
-        return {"association": [kept.get(number) for number in numbers]} if kept else {}
-
-
 def explorer(
     results: Path, rows: Sequence[ScoreRow], most: int, notes: list[str]
 ) -> list[dict[str, Any]]:
-    """Return one entry per test set, with the parsers of ``rows`` (see :class:`_Explorer`)."""
+    """Return one entry per test set, with the parsers of ``rows``.
+
+    Args:
+        results: the workflow's folder of results.
+        rows: rows of scores.
+        most: most sentences of each test set (see :func:`_choice`).
+        notes: gets a line for each damaged file; content that needs the file is left out.
+    """
     tests = by_test(row for row in rows if not row.is_baseline).values()
-    gathered = _Explorer(results, most, _ROOM // max(1, sum(map(len, tests))), notes)
+    room = _ROOM // max(1, sum(map(len, tests)))
     entries = []
     for tested in tests:
         with note_errors(notes):
-            entries.append(gathered.entry(tested))
+            entries.append(_entry(results, tested, most, room, notes))
     return [entry for entry in entries if entry["parsers"]]
+
+
+def _entry(
+    results: Path, rows: Sequence[ScoreRow], most: int, room: int, notes: list[str]
+) -> dict[str, Any]:
+    """Return the content for a test set; ``room``: most characters of a parser's matrices."""
+    table, _ = read_table(path_for(SENTENCES_PATH, results, rows[0]), schema=SENTENCES_SCHEMA)
+    gold = Parses.gold(table)
+    words = _by_sentence(table, "words")
+    parsers = []
+    for row in rows:
+        with note_errors(notes):
+            parsers.append((row, *_parses(results, row, gold)))
+    f1 = np.stack([f1 for _, _, f1 in parsers]) if parsers else np.empty((0, len(gold)))
+    shown = _choice(f1, gold.n_words, most)
+    numbers = gold.sentence[shown].tolist()
+    return {
+        "name": " ".join(rows[0].test),
+        "total": len(gold),
+        "sentence": numbers,
+        "words": [words[number] for number in numbers],
+        "gold": spans(gold.trees.take(shown)),
+        "parsers": [
+            {
+                "name": f"{row.heading}, {row.encoder}",
+                "f1": [None if np.isnan(x) else round(float(x), 2) for x in scores[shown]],
+                "status": parses.take(shown).status.tolist(),
+                "spans": spans(parses.trees.take(shown)),
+                **_association(results, row, numbers, room, notes),
+            }
+            for row, parses, scores in parsers
+        ],
+    }
+
+
+def _association(
+    results: Path, row: ScoreRow, numbers: Sequence[int], room: int, notes: list[str]
+) -> dict[str, Any]:
+    """Return each sentence's matrix or None: 8 bits relative to the maximum, in base64."""
+    kept: dict[int, str] = {}
+    with note_errors(notes):
+        for number, matrix in _matrices(results, row):
+            if number in numbers and 1 < len(matrix) <= WORDS_SHOWN and room > 0:
+                scaled = np.rint(matrix / max(float(matrix.max()), 1e-9) * 255).clip(0, 255)
+                kept[number] = base64.b64encode(scaled.astype(np.uint8).tobytes()).decode()
+                room -= len(kept[number])
+    return {"association": [kept.get(number) for number in numbers]} if kept else {}
 
 
 def _by_sentence(table: pa.Table, column: str) -> dict[int, Any]:

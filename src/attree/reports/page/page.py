@@ -105,7 +105,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
         "in_short": scores.in_short(rows),
         "across": [(table, scores.best_cells(table)) for table in scored.corpus_f1],
         "across_more": [table for table in scored.tables if table not in scored.corpus_f1],
-        "missing": [f"{key[1]} on {key[2]} {key[3]}" for key in scored.missing],
+        "missing": [f"{row.parser} on {row.language} {row.split}" for row in scored.missing],
         "failures": reading.failures(results, run),
         "bars": _bars(rows),
         "marks": [(sign, headings.get(name, name)) for name, (_, sign) in charts.MARKS.items()],

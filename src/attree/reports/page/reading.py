@@ -29,7 +29,7 @@ _BY_LANGUAGE = ("treebanks", "attention", "heads", "parses", "scores")
 def treebanks(results: Path, run: ReportedRun) -> Table:
     """Return a table with a line for every treebank, including those that cannot be read."""
     why = {job["of"]: job["why"] for job in failures(results, run) if job["stage"] == "treebanks"}
-    wanted = dict.fromkeys(f"{language}/{split}" for _, _, language, split in run.rows)
+    wanted = dict.fromkeys(f"{row.language}/{row.split}" for row in run.rows)
     present = [
         f"{path.parent.name}/{path.name.removesuffix('.parquet')}"
         for path in sorted((results / "treebanks").glob("*/*.parquet"))

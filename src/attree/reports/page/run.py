@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Any
 from attree.base.files import write_json
 from attree.base.provenance import digest
 from attree.base.reading import read_described
+from attree.plan.paths import TableRow
 
 if TYPE_CHECKING:
-    from attree.plan.configuration import Configuration
     from attree.plan.plan import Plan
     from attree.treebank.language import Catalogue
-
-
-#: Encoder, parser, language, split.
-Key = tuple[str, str, str, str]
 
 
 def looks() -> str:
@@ -34,12 +30,12 @@ class AskedTable:
     Attributes:
         title: heading of the table.
         published: name of its table in the file of published figures, if any.
-        rows: rows of the table, ``[encoder, parser, language, split]``.
+        rows: rows of the table, in JSON ``[encoder, parser, language, split]``.
     """
 
     title: str
     published: str | None
-    rows: list[Key]
+    rows: list[TableRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ class ReportedRun:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def rows(self) -> list[Key]:
+    def rows(self) -> list[TableRow]:
         """Every row of the tables, once."""
         return list(dict.fromkeys(row for table in self.tables.values() for row in table.rows))
 
@@ -70,13 +66,14 @@ class ReportedRun:
         return language in self.languages or not self.tables
 
     @classmethod
-    def of(cls, config: Configuration, plan: Plan, languages: Catalogue) -> ReportedRun:
-        """Make the request of a configuration, its plan and the languages found."""
+    def of(cls, plan: Plan, languages: Catalogue) -> ReportedRun:
+        """Make the request of a plan and the languages found."""
+        config = plan.config
         tables = {
             name: AskedTable(
                 config.tables[name].title,
                 config.tables[name].published,
-                [(row.encoder, row.parser, row.language, row.split) for row in rows],
+                list(rows),
             )
             for name, rows in plan.tables.items()
         }

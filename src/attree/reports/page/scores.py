@@ -8,8 +8,8 @@ from typing import Any
 from attree.base.tables import Table
 from attree.evaluation import HEADINGS
 from attree.plan.paths import BASELINES_PATH as BASELINES_FILE
-from attree.plan.paths import IMPORTED, SCORES_PATH, path_of
-from attree.reports.page.run import AskedTable, Key, ReportedRun
+from attree.plan.paths import IMPORTED, SCORES_PATH, TableRow, files_of_rows, path_of
+from attree.reports.page.run import AskedTable, ReportedRun
 from attree.reports.tables.summaries import (
     BASELINES,
     ScoreRow,
@@ -35,7 +35,7 @@ class Scores:
 
     rows: list[ScoreRow]
     tables: list[Table]
-    missing: list[Key]
+    missing: list[TableRow]
 
     @property
     def corpus_f1(self) -> list[Table]:
@@ -51,39 +51,35 @@ def read_scores(results: Path, run: ReportedRun) -> Scores:
     has them too.
     """
     file = run.configuration.get("published")
-    rows: dict[Key, ScoreRow] = {}
+    rows: dict[TableRow, ScoreRow] = {}
     tables: list[Table] = []
     wanted = list(run.tables.values()) or [AskedTable("Across languages", None, _all_rows(results))]
     for table in wanted:
         figures = read_published(Path(file), table.published) if file and table.published else {}
         scored = score_rows(_files(results, table.rows), figures)
-        rows |= {(row.encoder, row.parser, *row.test): row for row in scored}
+        rows |= {row.key: row for row in scored}
         tables += crosslingual(scored, table.title)
     ordered = sorted(rows.values(), key=lambda row: row.is_baseline)
-    return Scores(ordered, tables, [key for key in run.rows if key not in rows])
+    return Scores(ordered, tables, [row for row in run.rows if row not in rows])
 
 
-def _all_rows(results: Path) -> list[Key]:
+def _all_rows(results: Path) -> list[TableRow]:
     files = sorted((results / "scores").glob("*/*/*/*.json"))
-    parts = (file.relative_to(results / "scores").with_suffix("").parts for file in files)
-    return [(encoder, parser, language, split) for encoder, parser, language, split in parts]
+    return [TableRow(*file.relative_to(results / "scores").with_suffix("").parts) for file in files]
 
 
-def _files(results: Path, keys: Sequence[Key]) -> list[Path]:
+def _files(results: Path, rows: Sequence[TableRow]) -> list[Path]:
     """Return the existing summaries of rows, and of the baselines on their test sets."""
-    tests = dict.fromkeys(f"{language}/{split}" for _, _, language, split in keys)
-    files = [
-        path_of(SCORES_PATH, f"{language}/{split}", results=results, encoder=encoder, parser=parser)
-        for encoder, parser, language, split in keys
-    ]
-    files += [path_of(BASELINES_FILE, test, results=results) for test in tests]
-    return [Path(file) for file in files if Path(file).is_file()]
+    templates = (SCORES_PATH, BASELINES_FILE)
+    files = (
+        Path(x) for template in templates for x in files_of_rows(template, rows, results=results)
+    )
+    return [file for file in files if file.is_file()]
 
 
 def path_for(template: str, results: Path, row: ScoreRow) -> Path:
     """Return the path of a file about a row; ``template`` is one of :mod:`attree.plan.paths`."""
-    names = {name: getattr(row, name) for name in ("encoder", "parser", "language", "split")}
-    return Path(path_of(template, results=results, **names))
+    return Path(path_of(template, results=results, **row.key._asdict()))
 
 
 def name_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:

@@ -18,6 +18,7 @@ from attree.evaluation.metrics import Scored, score
 from attree.evaluation.resampling import RESAMPLES, every_difference
 from attree.plan.paths import GRAMMAR, IMPORTED
 from attree.reports.tables.summaries import (
+    BASELINES,
     RECALL,
     ScoreRow,
     by_test,
@@ -31,12 +32,7 @@ from attree.trees.parses import Parses
 COMPUTED, TREES, PUBLISHED = "computed", "imported", "published"
 #: Source of a grammar whose mean over its seeds is not above the baselines below.
 UNDERTRAINED = "computed, undertrained"
-_WITHOUT_WORDS = (
-    "left_branching",
-    "random_uniform_split",
-    "random_shift_reduce",
-    "random_uniform_tree",
-)
+_WITHOUT_WORDS = ("left_branching", *(name for name in BASELINES if name.startswith("random_")))
 
 #: Baselines with one tree per sentence, whose sentences can be scored.
 _ONE_TREE = ("right_branching", "left_branching", "balanced")

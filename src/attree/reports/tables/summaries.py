@@ -17,6 +17,7 @@ from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.labels import NO_SPAN, Confusion, confusion_of
 from attree.evaluation.metrics import Scored, read_scored
 from attree.evaluation.resampling import intervals
+from attree.plan.paths import TableRow
 
 #: baseline → its short heading, in the order of tables
 BASELINES = {
@@ -84,6 +85,11 @@ class ScoreRow:
     def test(self) -> tuple[str, str]:
         """Language and split."""
         return self.language, self.split
+
+    @property
+    def key(self) -> TableRow:
+        """What the summary is of."""
+        return TableRow(self.encoder, self.parser, self.language, self.split)
 
     @property
     def where(self) -> str:
@@ -392,18 +398,17 @@ def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any
 
 def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
     """Build the table of sizes, with a row per language and split."""
-    columns = ["sentences", "rejected", "words", "longest"]
+    headings = {name: name for name in ("sentences", "rejected", "words", "longest")}
     if any(record["published"] is not None for record in records):
-        columns.append("published")
+        headings["published"] = "article"
     rows = []
     for record in records:
         rejected = record["sentences_failed"] + record["sentences_emptied"]
-        counts = ({**record, "rejected": rejected}[name] for name in columns)
+        counts = ({**record, "rejected": rejected}[name] for name in headings)
         cells = ("–" if count is None else f"{count:,}" for count in counts)
         rows.append([record["language"], record["split"], *cells])
-    headings = ["language", "split", *columns[:4], *["article"] * (len(columns) - 4)]
     note = "Rejected: unreadable trees and sentences that cleaning left without a word."
-    return [Table("Treebanks", headings, rows, note)]
+    return [Table("Treebanks", ["language", "split", *headings.values()], rows, note)]
 
 
 def summary_table(summary: Mapping[str, Any]) -> Table:
