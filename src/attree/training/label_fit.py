@@ -33,6 +33,7 @@ from attree.training.features import Features
 from attree.training.gold import SOME_LABEL, GoldTree, gold_batch
 from attree.training.inside import batch_inside_outside
 from attree.training.objectives import split_batch
+from attree.training.optimisers import LBFGS
 from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, sum_parts
 from attree.training.recipes import LABELLED
@@ -426,7 +427,7 @@ def _fit(
                         logits = fitted.logits(block) if turn else None
                         guessed[number] = guess.labels(block, logits)
             for chosen, steps, passes in stages:
-                solver = torch.optim.LBFGS(
+                solver = LBFGS(
                     [fitted.weights, fitted.bias],
                     max_iter=steps,
                     max_eval=passes,

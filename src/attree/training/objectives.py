@@ -18,6 +18,7 @@ from attree.training.gold import (
     gold_batch,
 )
 from attree.training.inside import log_partition
+from attree.training.optimisers import AdamW
 from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import TrainingPlan
 from attree.training.scores import SpanScores, best_trees, span_mask, split_values
@@ -273,7 +274,7 @@ def train(
     device = scorer.device
     noise = torch.Generator(device=device).manual_seed(plan.seed)
     groups = [*scorer.groups(), *source.groups()]
-    optimiser = torch.optim.AdamW(groups, weight_decay=plan.weight_decay, fused=True)
+    optimiser = AdamW(groups, weight_decay=plan.weight_decay, fused=True)
     rates = [group["lr"] for group in optimiser.param_groups]
     recipe, margin = plan.recipe, MARGINS[plan.recipe.association]
     report, best_f1, kept = Report(), -1.0, scorer.state_dict()
