@@ -143,6 +143,5 @@ def _inference() -> Row:
 def _by_records(encoder: Encoder, scorer: SpanScorer, pieces: list[Pieces]) -> Any:
     """Features as they were before they stayed on the device."""
     layout = scorer.layout()
-    flat = features._compute(encoder, pieces, layout, lambda count: None)
-    records = features._records(encoder, pieces, layout, flat)
+    records = features._compute(encoder, pieces, layout, lambda count: None)
     return BatchSource(Features(layout, records), scorer).batch(range(len(pieces)))
