@@ -225,7 +225,8 @@ class Pipeline:
         n_words[good], n_spans[good] = trees.n_words, trees.n_spans
         offsets = np.concatenate(([0], np.cumsum(n_spans)))
         rows.trees = replace(trees, n_words=n_words, offsets=offsets)
-        rows.words = [words if n else [] for words, n in zip(rows.words, n_words, strict=True)]
+        kept_words = zip(rows.words, n_words.tolist(), strict=True)
+        rows.words = [words if n else [] for words, n in kept_words]
 
 
 @dataclass(frozen=True, slots=True)
