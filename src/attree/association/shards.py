@@ -93,16 +93,22 @@ class AssociationBatch:
         has_values = np.array([status == OK for status in self.status], dtype=bool)
         return np.where(has_values, self.n_words, 0).astype(np.int32)
 
+    def each(self) -> Iterator[NDArray[Any]]:
+        """Yield the matrices of each sentence: (matrices, words, words)."""
+        begin, count = 0, self.matrices_each
+        for n in self.n_associated.tolist():
+            end = begin + count * n * n
+            yield self.values[begin:end].reshape(count, n, n)
+            begin = end
+
     def take(self, rows: NDArray[np.intp]) -> AssociationBatch:
         """Return the sentences at ``rows``, in that order."""
-        sizes = self.n_associated.astype(np.int64) ** 2 * self.matrices_each
-        starts = np.cumsum(sizes) - sizes
-        parts = [self.values[starts[row] : starts[row] + sizes[row]] for row in rows]
+        each = list(self.each())
         return AssociationBatch(
             sentence=self.sentence[rows],
             n_words=self.n_words[rows],
             status=[self.status[row] for row in rows],
-            values=np.concatenate(parts) if parts else self.values[:0],
+            values=np.concatenate([self.values[:0], *(each[row].ravel() for row in rows)]),
             matrices_each=self.matrices_each,
         )
 

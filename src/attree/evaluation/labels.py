@@ -202,8 +202,8 @@ def _pairs(a: NDArray[np.int64], b: NDArray[np.int64]) -> tuple[NDArray[np.int64
     """Pair equal values: the first with the first, the second with the second; return positions."""
     places = [_place_among_equals(values) for values in (a, b)]
     most = 1 + max(place.max(initial=0) for place in places)
-    distinct = (values * most + place for values, place in zip((a, b), places, strict=True))
-    return np.intersect1d(*distinct, assume_unique=True, return_indices=True)[1:]
+    first, second = (x * most + place for x, place in zip((a, b), places, strict=True))
+    return np.intersect1d(first, second, assume_unique=True, return_indices=True)[1:]
 
 
 def _place_among_equals(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,7 +14,6 @@ from attree.base.provenance import provenance
 from attree.base.registry import check_name
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
-    PARTIAL,
     PARTLY_BRACKETED,
     SENTENCES_SCHEMA,
     WORDS_SHOWN,
@@ -25,6 +24,7 @@ from attree.encoder.load import load_encoder
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.training.parser import TrainedModel, TrainedParser
+from attree.treebank.table import from_table
 from attree.trees import OK, TOO_LONG
 from attree.trees.constraints import Constraints
 from attree.trees.parses import POLICIES, Parses, write_parsed
@@ -103,13 +103,11 @@ def _read_constraints(table: pa.Table) -> Iterator[Constraints]:
     Raises:
         AttreeError: the brackets of a tree contradict each other.
     """
-    for row in table.to_pylist():
-        spans = zip(row["starts"], row["ends"], row["labels"], strict=True)
-        partial = row.get(PARTIAL.name, False)
+    for tree in from_table(table):
         try:
-            yield Constraints.of_tree(len(row["words"]), spans, partial=partial)
+            yield Constraints.of_tree(len(tree.words), tree.spans, partial=tree.partial)
         except AttreeError as error:
-            raise error.replace(file=row["file"], line=row["line"]) from None
+            raise error.replace(file=tree.file, line=tree.line) from None
 
 
 def _association_table(parses: Parses, matrices: Mapping[int, NDArray[np.float32]]) -> pa.Table:

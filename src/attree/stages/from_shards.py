@@ -123,10 +123,5 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
 
 def _average_units(batch: AssociationBatch, units: NDArray[np.intp]) -> NDArray[np.float32]:
     """Return the mean of these matrices for each sentence, flattened and concatenated."""
-    means, begin = [np.empty(0, np.float32)], 0
-    for n_words in batch.n_associated.astype(int):
-        size = batch.matrices_each * n_words * n_words
-        matrices = batch.values[begin : begin + size].reshape(batch.matrices_each, -1)
-        means.append(matrices[units].mean(0, dtype=np.float32))
-        begin += size
-    return np.concatenate(means)
+    means = (matrices[units].mean(0, dtype=np.float32).ravel() for matrices in batch.each())
+    return np.concatenate([np.empty(0, np.float32), *means])

@@ -191,7 +191,8 @@ def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.fl
         table, _ = read_table(trained, schema=ASSOCIATIONS_SCHEMA)
         for number, flat in zip(table["sentence"].to_pylist(), table["association"], strict=True):
             if flat.is_valid:
-                yield number, _square(flat.values.to_numpy(zero_copy_only=False))
+                n_words = math.isqrt(len(flat.values))
+                yield number, flat.values.to_numpy(zero_copy_only=False).reshape(n_words, n_words)
         return
     manifest = results / f"attention/{row.encoder}/selected/{row.language}/{row.split}.json"
     selections = sorted((results / "heads" / row.encoder / row.parser).glob("*/*.json"))
@@ -204,11 +205,5 @@ def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.fl
     if column is None:
         return
     for batch in read(manifest, column):
-        ends = np.cumsum(batch.n_associated.astype(np.int64) ** 2)
-        parts = np.split(batch.values, ends)[: ends.size]
-        yield from zip(batch.sentence.tolist(), map(_square, parts), strict=True)
-
-
-def _square(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    n_words = math.isqrt(values.size)
-    return values.reshape(n_words, n_words)
+        for number, matrices in zip(batch.sentence.tolist(), batch.each(), strict=True):
+            yield number, matrices[0]
