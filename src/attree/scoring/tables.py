@@ -16,7 +16,6 @@ that writes the table of left and right terms. A score that depends on ``k`` alo
 ``left(i, k) = d(k)``, ``right = 0``.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.registry import check_name, choose
-from attree.scoring import FLOOR, SCORES, SplitScore
+from attree.scoring import ASSOCIATIONS, FLOOR, SCORES, SplitScore
 from attree.scoring.prefix import prefix_sums, table_cells
 
 
@@ -97,22 +96,13 @@ def split_scores(
 
 
 def transform(values: NDArray[Any], association: str) -> NDArray[Any]:
-    """Transform ``values`` (float16, 32 or 64, any shape) as ``association`` says.
+    """Transform ``values`` (float16, 32 or 64, any shape) by one of ``scoring.ASSOCIATIONS``.
 
     Logarithms are in float64. Negative values become NaN, for which decoding raises an error with
     the sentence's number.
     """
-    check_name(association, TRANSFORMS, f"unknown association {association!r}")
-    return TRANSFORMS[association](values)
-
-
-def _log(values: NDArray[Any]) -> NDArray[Any]:
+    check_name(association, ASSOCIATIONS, f"unknown association {association!r}")
+    if association == "raw":
+        return values
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.log(values.astype(np.float64) + FLOOR)
-
-
-#: association → its transform; the names are those of :data:`attree.scoring.ASSOCIATIONS`
-TRANSFORMS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
-    "raw": lambda values: values,
-    "log": _log,
-}
