@@ -85,22 +85,15 @@ class Encoder:
         attention.watch(self.layers)
         if device.type == "cpu":
             pack(self.layers)
-        self._tokeniser = PieceTokeniser(read_splitter(folder, self.model), self.max_pieces)
+        #: Splits the words of sentences into pieces, with special pieces at both ends.
+        self.tokenise = PieceTokeniser(read_splitter(folder, self.model), self.max_pieces)
+        self.pad_id = self.tokenise.pad_id
         self._probe(folder)
-
-    @property
-    def pad_id(self) -> int:
-        """Id of the padding piece."""
-        return self._tokeniser.pad_id
 
     @property
     def tokens_per_batch(self) -> int:
         """Word pieces to run at once; few are best for a CPU's caches, and need little padding."""
         return 1024 if self.device.type == "cpu" else 32_768
-
-    def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-        """Split the words of sentences into pieces, with special pieces at both ends."""
-        return self._tokeniser(sentences)
 
     @torch.inference_mode()
     def run(

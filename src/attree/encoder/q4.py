@@ -7,6 +7,7 @@ hash that :mod:`attree.encoder.converted` knows, so its content is not questione
 """
 
 import json
+import os
 import struct
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -36,12 +37,13 @@ _SIZES = (
 
 def convert(source: BinaryIO, folder: Path) -> None:
     """Convert ``source`` to a checkpoint in ``folder``, a form of an encoder."""
-    reader = _Reader(source.read())
-    sizes, epsilon = _read_head(reader)
-    pieces = _Pieces(reader)
-    _, size = reader.take("iI")  # a map of single characters that NMT and NFKC stand for here
-    reader.bytes(size)
-    weights = _read_weights(reader, sizes)
+    _take(source, "4si")  # the form and its version
+    sizes = dict(zip(_SIZES, _take(source, "7i"), strict=True))
+    epsilon, _ = _take(source, "fi")
+    pieces = _Pieces(source)
+    _, size = _take(source, "iI")  # a map of single characters that NMT and NFKC stand for here
+    source.seek(size, os.SEEK_CUR)
+    weights = _read_weights(source, sizes)
     config = {
         "architectures": ["BertModel"],
         "model_type": "bert",
@@ -62,40 +64,19 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-class _Reader:
-    """Reads little-endian numbers of a file one after the other."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.position = data, 0
-
-    def bytes(self, count: int) -> bytes:
-        """Return the next bytes."""
-        start, self.position = self.position, self.position + count
-        return self.data[start : self.position]
-
-    def take(self, form: str) -> tuple[Any, ...]:
-        """Return the next numbers, in a format of :mod:`struct`."""
-        return struct.unpack("<" + form, self.bytes(struct.calcsize("<" + form)))
-
-
-def _read_head(reader: _Reader) -> tuple[dict[str, int], float]:
-    """Return key in ``config.json`` → size, and the ε of normalisations."""
-    reader.take("4si")  # the form and its version
-    sizes = dict(zip(_SIZES, reader.take("7i"), strict=True))
-    epsilon, _ = reader.take("fi")
-    return sizes, epsilon
+def _take(source: BinaryIO, form: str) -> tuple[Any, ...]:
+    """Return the next little-endian numbers, in a format of :mod:`struct`."""
+    return struct.unpack("<" + form, source.read(struct.calcsize("<" + form)))
 
 
 class _Pieces:
     """The word pieces, their scores, and the special pieces."""
 
-    def __init__(self, reader: _Reader) -> None:
-        count, *special = reader.take("5i")
-        self.bos, self.eos, self.pad, self.unknown = special
-        (size,) = reader.take("Q")
-        offsets = np.frombuffer(reader.bytes(4 * (count + 1)), "<u4").tolist()
-        self.scores = np.frombuffer(reader.bytes(4 * count), "<f4").tolist()
-        text = reader.bytes(size)
+    def __init__(self, source: BinaryIO) -> None:
+        count, self.bos, self.eos, self.pad, self.unknown, size = _take(source, "5iQ")
+        offsets = np.frombuffer(source.read(4 * (count + 1)), "<u4").tolist()
+        self.scores = np.frombuffer(source.read(4 * count), "<f4").tolist()
+        text = source.read(size)
         self.names = [text[start:end].decode() for start, end in pairwise(offsets)]
         self.start, self.end = self.names[self.bos], self.names[self.eos]
 
@@ -168,18 +149,19 @@ def _tensors(sizes: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ..
         yield f"{short}.b", f"{long}.bias", shape[:1]
 
 
-def _read_weights(reader: _Reader, sizes: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
+def _read_weights(source: BinaryIO, sizes: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
     """Return name in the checkpoint → tensor."""
-    (count,) = reader.take("i")
+    (count,) = _take(source, "i")
     entries: dict[str, tuple[int, int, int, int]] = {}
     for _ in range(count):
-        (length,) = reader.take("H")
-        name = reader.bytes(length).decode("ascii", "replace")
-        entries[name] = reader.take("BIQQ")
+        (length,) = _take(source, "H")
+        name = source.read(length).decode("ascii", "replace")
+        entries[name] = _take(source, "BIQQ")
     weights = {}
     for short, long, shape in _tensors(sizes):
-        kind, _, reader.position, length = entries[short]
-        weights[long] = _tensor(reader.bytes(length), kind).reshape(shape)
+        kind, _, position, length = entries[short]
+        source.seek(position)
+        weights[long] = _tensor(source.read(length), kind).reshape(shape)
     return weights
 
 
