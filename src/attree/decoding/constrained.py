@@ -17,9 +17,9 @@ from attree.decoding.batch import scores_of_spans
 from attree.decoding.decoders import (
     binary_trees,
     chart,
-    expected_right,
     greedy,
     log_shares,
+    marginal_scores,
     with_terms,
 )
 from attree.decoding.k_best import BestTrees, Ranked
@@ -35,7 +35,7 @@ TERMS: dict[str, Callable[[SplitScores], SplitScores]] = {
     "greedy": with_terms,
     "chart": with_terms,
     "normalised_chart": log_shares,
-    "marginal_chart": expected_right,
+    "marginal_chart": marginal_scores,
 }
 
 

@@ -49,7 +49,7 @@ def normalised_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
 
 def marginal_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
     """Find the tree with the highest expected number of right spans, by summed marginals."""
-    chart(expected_right(scores), starts, ends)
+    chart(marginal_scores(scores), starts, ends)
 
 
 def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
@@ -64,7 +64,7 @@ def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
     return probabilities
 
 
-def expected_right(scores: SplitScores) -> SplitScores:
+def marginal_scores(scores: SplitScores) -> SplitScores:
     """Return scores that sum to the expected number of right spans; see :func:`span_marginals`."""
     return replace(scores, terms=span_marginals(scores), has_cross=False)
 

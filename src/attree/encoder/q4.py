@@ -9,7 +9,7 @@ hash that :mod:`attree.encoder.converted` knows, so its content is not questione
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +33,18 @@ _SIZES = (
     "max_position_embeddings",
     "type_vocab_size",
 )
+
+#: Parts of a layer: name in the file → name in a ``BertModel``.
+_OF_LAYER = {
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "aln": "attention.output.LayerNorm",
+    "oln": "output.LayerNorm",
+}
 
 
 def convert(source: BinaryIO, folder: Path) -> None:
@@ -119,36 +131,6 @@ class _Pieces:
         return tokeniser
 
 
-def _tensors(sizes: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Yield each tensor's name in the file, its name in a ``BertModel``, and its shape."""
-    hidden, inner = sizes["hidden_size"], sizes["intermediate_size"]
-    for short, long, size in (
-        ("word", "word", "vocab_size"),
-        ("pos", "position", "max_position_embeddings"),
-        ("type", "token_type", "type_vocab_size"),
-    ):
-        yield f"emb.{short}", f"embeddings.{long}_embeddings.weight", (sizes[size], hidden)
-    of_layer: dict[str, tuple[str, tuple[int, ...]]] = {
-        "q": ("attention.self.query", (hidden, hidden)),
-        "k": ("attention.self.key", (hidden, hidden)),
-        "v": ("attention.self.value", (hidden, hidden)),
-        "ao": ("attention.output.dense", (hidden, hidden)),
-        "fi": ("intermediate.dense", (inner, hidden)),
-        "fo": ("output.dense", (hidden, inner)),
-        "aln": ("attention.output.LayerNorm", (hidden,)),
-        "oln": ("output.LayerNorm", (hidden,)),
-    }
-    modules: dict[str, tuple[str, tuple[int, ...]]] = {
-        f"l{layer}.{short}": (f"encoder.layer.{layer}.{long}", shape)
-        for layer in range(sizes["num_hidden_layers"])
-        for short, (long, shape) in of_layer.items()
-    }
-    modules["emb.ln"] = "embeddings.LayerNorm", (hidden,)
-    for short, (long, shape) in modules.items():
-        yield f"{short}.w", f"{long}.weight", shape
-        yield f"{short}.b", f"{long}.bias", shape[:1]
-
-
 def _read_weights(source: BinaryIO, sizes: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
     """Return name in the checkpoint → tensor."""
     (count,) = _take(source, "i")
@@ -157,11 +139,25 @@ def _read_weights(source: BinaryIO, sizes: Mapping[str, int]) -> dict[str, NDArr
         (length,) = _take(source, "H")
         name = source.read(length).decode("ascii", "replace")
         entries[name] = _take(source, "BIQQ")
-    weights = {}
-    for short, long, shape in _tensors(sizes):
-        kind, _, position, length = entries[short]
+
+    def tensor(name: str) -> NDArray[np.float32]:
+        kind, _, position, length = entries[name]
         source.seek(position)
-        weights[long] = _tensor(source.read(length), kind).reshape(shape)
+        return _tensor(source.read(length), kind)
+
+    weights = {}
+    for short, long in (("word", "word"), ("pos", "position"), ("type", "token_type")):
+        table = tensor(f"emb.{short}").reshape(-1, sizes["hidden_size"])
+        weights[f"embeddings.{long}_embeddings.weight"] = table
+    modules = {"emb.ln": "embeddings.LayerNorm"}
+    for layer in range(sizes["num_hidden_layers"]):
+        named = _OF_LAYER.items()
+        modules |= {f"l{layer}.{short}": f"encoder.layer.{layer}.{long}" for short, long in named}
+    for short, long in modules.items():
+        weight, bias = tensor(f"{short}.w"), tensor(f"{short}.b")
+        is_norm = weight.size == bias.size
+        weights[f"{long}.weight"] = weight if is_norm else weight.reshape(bias.size, -1)
+        weights[f"{long}.bias"] = bias
     return weights
 
 
