@@ -108,7 +108,7 @@ def labelled() -> Row:
     gold = gold_trees(table, range(min(10, len(table))))
     lines = texts(LINES)
     with cores(1):
-        encoder = load_encoder(MINILM, device="cpu", threads=1)
+        encoder = load_encoder(resolve(MINILM), device="cpu", threads=1)
 
         def parsing_by(name: str) -> Callable[[], float]:
             plan = TrainingPlan(RECIPES[name], (2, 3, 4), steps=100)
@@ -124,8 +124,8 @@ def speed() -> list[Row]:
     """Rates end to end, with heads in the top layer and below it, in either type of numbers."""
     lines, found = texts(LINES), []
     with cores(1):
-        encoder = load_encoder(MINILM, device="cpu", threads=1)
-        narrow = load_encoder(replace(MINILM, dtype="auto"), device="cpu", threads=1)
+        encoder = load_encoder(resolve(MINILM), device="cpu", threads=1)
+        narrow = load_encoder(resolve(replace(MINILM, dtype="auto")), device="cpu", threads=1)
         plain = forward(encoder, lines, shard_lines=160)
         cases = [("top layer", TOP, encoder, 0.9), ("layers 2 and 3", BELOW, encoder, 1.0)]
         if narrow.dtype == torch.bfloat16:

@@ -11,6 +11,7 @@ import torch
 from attree.decoding.batch import decode
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
+from attree.encoder.source import resolve
 from attree.training import features
 from attree.training.features import Features, Layout, SentenceFeatures
 from attree.training.fit import build_scorer
@@ -111,8 +112,8 @@ def _inference() -> Row:
 
     A folder takes the type that the device multiplies fastest, and lays its features out there.
     """
-    encoder = load_encoder(MINILM, device="cpu", threads=1)
-    fast = load_encoder(dataclasses.replace(MINILM, dtype="auto"), device="cpu", threads=1)
+    encoder = load_encoder(resolve(MINILM), device="cpu", threads=1)
+    fast = load_encoder(resolve(dataclasses.replace(MINILM, dtype="auto")), device="cpu", threads=1)
     plan = TrainingPlan(RECIPES["tree-crf-full"], layers=(2, 3, 4))
     scorer = build_scorer(encoder, plan, 80)
     generator = torch.Generator().manual_seed(0)

@@ -71,10 +71,10 @@ def test_the_trees_are_those_of_the_stages(parse: Parse, corpus: Path, tmp_path:
     from attree.association.compute import flatten
     from attree.decoding.batch import decode
     from attree.encoder.load import load_encoder
-    from attree.encoder.source import EncoderSource
+    from attree.encoder.source import EncoderSource, resolve
 
     encoder_folder = parse.encoder
-    encoder = load_encoder(EncoderSource("tiny", "path", encoder_folder), device="cpu")
+    encoder = load_encoder(resolve(EncoderSource("tiny", "path", encoder_folder)), device="cpu")
     options = ["--limit", "120", "--parser", "upoa", "--dtype", "float32"]
     parse.ok(corpus, tmp_path / "out", *options)
     for row in read_trees(tmp_path / "out"):

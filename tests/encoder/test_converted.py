@@ -323,7 +323,7 @@ def test_a_zip_in_pieces(carry: Carry, tmp_path: Path) -> None:
     assert "README.md" not in names
     for name in names - {"converted.json"}:
         assert Path(found.folder, name).read_bytes() == (original / name).read_bytes()
-    plain, ours = (load_encoder(source, device="cpu") for source in (at(original), found))
+    plain, ours = (load_encoder(x, device="cpu") for x in (resolve(at(original)), found))
     batch = ours.tokenise([["a", "cat"]])
     assert torch.equal(*(one.run(batch, heads=[(2, 1)]).attention for one in (plain, ours)))
 

@@ -34,7 +34,7 @@ def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def encoder(checkpoint: Path) -> Encoder:
-    return load_encoder(at(checkpoint), device="cpu")
+    return load_encoder(resolve(at(checkpoint)), device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,7 @@ def test_the_pass_ends_at_the_highest_layer_wanted(encoder: Encoder) -> None:
     "family", sorted((FAMILIES | UNKNOWN).keys() - {"modernbert", "mpnet", "deberta-v2"})
 )
 def test_query_and_key_make_the_scores(family: str, tmp_path: Path) -> None:
-    encoder = load_encoder(save(family, tmp_path), device="cpu")
+    encoder = load_encoder(resolve(save(family, tmp_path)), device="cpu")
     batch = encoder.tokenise([SENTENCES[0]])
     output = encoder.run(batch, heads=[(1, 2)], states=[1])
     W_q, b_q, W_k, b_k = encoder.query_key(1)
@@ -171,7 +171,7 @@ def test_query_and_key_make_the_scores(family: str, tmp_path: Path) -> None:
 
 
 def test_query_and_key_of_the_fused_projection(tmp_path: Path) -> None:
-    encoder = load_encoder(save("modernbert", tmp_path), device="cpu")
+    encoder = load_encoder(resolve(save("modernbert", tmp_path)), device="cpu")
     fused = encoder.layers[2].attn.Wqkv.weight
     W_q, b_q, W_k, _ = encoder.query_key(3)
     assert torch.equal(W_q, fused[:32]) and torch.equal(W_k, fused[32:64]) and not b_q.any()
@@ -197,11 +197,11 @@ def test_a_model_that_takes_padding_for_words_is_refused(
 ) -> None:
     """MPNet adds a mask of truth values to its scores, where our function's kind is asked for."""
     source = save("mpnet", tmp_path)
-    load_encoder(source, device="cpu")
+    load_encoder(resolve(source), device="cpu")
     first = iter([True])  # when it is loaded; then its attention is taken from its dropout
     monkeypatch.setattr("attree.encoder.attention.has_interface", lambda _: next(first, False))
     with refused("unknown-family") as caught:
-        load_encoder(source, device="cpu")
+        load_encoder(resolve(source), device="cpu")
     assert "\n" not in str(caught.value)
 
 
@@ -211,7 +211,7 @@ def test_a_model_that_does_not_show_its_attention_is_refused(
     source = save("mpnet", tmp_path)
     monkeypatch.setattr("attree.encoder.attention._Dropout.__torch_function__", _call)
     with refused("incomplete-output"):
-        load_encoder(source, device="cpu")
+        load_encoder(resolve(source), device="cpu")
 
 
 def _call(_: Any, function: Any, types: Any, inputs: Any = (), named: Any = None) -> Any:
@@ -226,13 +226,14 @@ def test_models_that_are_no_such_encoders_are_refused(
     family: str, says: str, tmp_path: Path
 ) -> None:
     with refused(*says.split()) as caught:
-        load_encoder(save(family, tmp_path), device="cpu")
+        load_encoder(resolve(save(family, tmp_path)), device="cpu")
     assert "\n" not in str(caught.value)
 
 
 def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Path) -> None:
     exact, coarse = (
-        load_encoder(at(checkpoint, dtype), device="cpu") for dtype in ("float32", "bfloat16")
+        load_encoder(resolve(at(checkpoint, dtype)), device="cpu")
+        for dtype in ("float32", "bfloat16")
     )
     batch = exact.tokenise(SENTENCES)
     outputs = [one.run(batch, heads=[(0, 1), (0, 2)], states=[1]) for one in (exact, coarse)]
@@ -249,7 +250,8 @@ def test_encoders_in_the_shape_of_bert_are_our_own(checkpoint: Path, encoder: En
 
 def test_bfloat16_is_as_near_to_float32_as_that_of_transformers(checkpoint: Path) -> None:
     exact, ours = (
-        load_encoder(at(checkpoint, dtype), device="cpu") for dtype in ("float32", "bfloat16")
+        load_encoder(resolve(at(checkpoint, dtype)), device="cpu")
+        for dtype in ("float32", "bfloat16")
     )
     theirs = AutoModel.from_pretrained(checkpoint, dtype=torch.bfloat16).eval()
     batch = exact.tokenise(SENTENCES)
@@ -268,7 +270,7 @@ def test_a_torch_without_packed_products_computes_the_same(
 ) -> None:
     with monkeypatch.context() as without:
         without.setattr("attree.encoder.packed._onednn", lambda name: None)
-        plain = load_encoder(at(checkpoint), device="cpu")
+        plain = load_encoder(resolve(at(checkpoint)), device="cpu")
     assert any(type(part) is torch.nn.Linear for part in plain.layers.modules())
     batch = encoder.tokenise(SENTENCES)
     wanted: Any = {"heads": [(2, 1)], "states": [0, 3]}
@@ -290,7 +292,7 @@ def test_what_our_own_forward_does_not_know_goes_through_transformers(
     save("bert", tmp_path)
     edit(tmp_path, **changes)
     monkeypatch.setenv("ATTREE_DEBUG", "1")
-    encoder = load_encoder(at(tmp_path), device="cpu")
+    encoder = load_encoder(resolve(at(tmp_path)), device="cpu")
     assert "transformers runs the encoder" in capsys.readouterr().err
     assert not isinstance(encoder.model, Bert)
     reference = AutoModel.from_pretrained(tmp_path).eval()
@@ -302,7 +304,7 @@ def test_what_our_own_forward_does_not_know_goes_through_transformers(
 
 
 def test_gradients_of_our_own_forward_are_those_of_transformers(tmp_path: Path) -> None:
-    encoder = load_encoder(save("xlm-roberta", tmp_path), device="cpu")
+    encoder = load_encoder(resolve(save("xlm-roberta", tmp_path)), device="cpu")
     batch = padded(encoder, encoder.tokenise(SENTENCES))
     name, grads = "encoder.layer.1.attention.self.key.weight", []
     for model in (read_model(tmp_path, torch.float32, torch.device("cpu")), None):
@@ -319,7 +321,8 @@ def test_neither_an_encoder_of_our_own_nor_its_tokeniser_imports_transformers(
     save("xlm-roberta", tmp_path)
     program = (
         "import sys; from attree.encoder.load import load_encoder; "
-        "load_encoder(sys.argv[1], device='cpu').tokenise([['a']]); "
+        "from attree.encoder.source import find_encoder; "
+        "load_encoder(find_encoder(sys.argv[1]), device='cpu').tokenise([['a']]); "
         "print('transformers' in sys.modules)"
     )
     done = [sys.executable, "-c", program, str(tmp_path)]
@@ -333,7 +336,7 @@ def test_a_long_table_of_embeddings_is_rounded_row_by_row(
     outputs = []
     for length in (100_000, 100):
         monkeypatch.setattr("attree.encoder.weights._LONG_TABLE", length)
-        encoder = load_encoder(source, device="cpu")
+        encoder = load_encoder(resolve(source), device="cpu")
         outputs.append(encoder.run(encoder.tokenise(SENTENCES), heads=[(0, 1)], states=[0, 3]))
     whole, rows = outputs
     assert torch.equal(whole.attention, rows.attention)

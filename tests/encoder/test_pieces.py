@@ -25,7 +25,7 @@ from attree.encoder.pieces import (
     pad,
     read_unigram,
 )
-from attree.encoder.source import find_encoder
+from attree.encoder.source import find_encoder, resolve
 from tests.encoder.checkpoints import at, edit, save
 from tests.encoder.test_families import naive_words
 
@@ -62,7 +62,7 @@ def test_merging_equals_a_naive_loop(
 
 @pytest.fixture(scope="module")
 def encoder(bert: Path) -> Encoder:
-    return load_encoder(at(bert), device="cpu")
+    return load_encoder(resolve(at(bert)), device="cpu")
 
 
 def test_a_word_without_pieces_becomes_one_unknown(encoder: Encoder) -> None:
@@ -100,7 +100,7 @@ def test_the_saved_truncation_and_padding_are_off(checkpoint: Path) -> None:
     backend.enable_truncation(4)
     backend.enable_padding(length=10)
     backend.save(path)
-    encoder = load_encoder(at(checkpoint), device="cpu")
+    encoder = load_encoder(resolve(at(checkpoint)), device="cpu")
     (pieces,) = encoder.tokenise([["thecat" * 5, "dog"]])
     assert len(pieces.ids) > 10 and pieces.n_words == 2 and pieces.word_of[-2] == 1
 
@@ -210,7 +210,7 @@ def test_what_is_no_plain_unigram_is_left_to_the_library(
 
 def test_words_with_unknown_pieces_are_counted(tmp_path: Path) -> None:
     for family in ("bert", "xlm-roberta"):
-        encoder = load_encoder(save(family, tmp_path / family), device="cpu")
+        encoder = load_encoder(resolve(save(family, tmp_path / family)), device="cpu")
         (pieces,) = encoder.tokenise([["the", "ཀཁ", "man", "x😀"]])
         assert pieces.n_unknown == 2, family
 

@@ -28,7 +28,7 @@ EVERY = [(layer, head) for layer in range(3) for head in range(4)]
 
 
 def attention_of(folder: Path) -> torch.Tensor:
-    encoder = load_encoder(at(folder), device="cpu")
+    encoder = load_encoder(resolve(at(folder)), device="cpu")
     return encoder.run(encoder.tokenise(WORDS), heads=EVERY).attention
 
 
@@ -51,7 +51,7 @@ def test_attention_from_elsewhere_is_refused(key: str, value: str, checkpoint: P
 
 def test_options_of_the_output_change_nothing(bert: Path, checkpoint: Path) -> None:
     edit(checkpoint, return_dict=False, output_attentions=True, output_hidden_states=True)
-    encoder = load_encoder(at(checkpoint), device="cpu")
+    encoder = load_encoder(resolve(at(checkpoint)), device="cpu")
     output = encoder.run(encoder.tokenise(WORDS), heads=EVERY, states=[3])
     torch.testing.assert_close(output.attention, attention_of(bert), rtol=0, atol=0)
 
@@ -60,7 +60,7 @@ def test_options_of_the_output_change_nothing(bert: Path, checkpoint: Path) -> N
 def test_a_model_that_passes_ours_by_is_refused_and_unwritten_memory_never_read(
     missing: dict[str, Any], bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = load_encoder(at(bert), device="cpu")
+    encoder = load_encoder(resolve(at(bert)), device="cpu")
 
     class Nothing(torch.nn.Module):
         def forward(self, **_: Any) -> Any:
@@ -82,17 +82,17 @@ def spoil(folder: Path, value: float, name: str = "encoder.layer.1.attention.sel
 def test_weights_that_are_not_finite_are_refused_once(value: float, checkpoint: Path) -> None:
     spoil(checkpoint, value)
     with refused("not-finite", "encoder.layer.1", file="checkpoint"):
-        load_encoder(at(checkpoint), device="cpu")
+        load_encoder(resolve(at(checkpoint)), device="cpu")
 
 
 def test_huge_finite_weights_load(checkpoint: Path) -> None:
     spoil(checkpoint, 3e38)
-    load_encoder(at(checkpoint), device="cpu")
+    load_encoder(resolve(at(checkpoint)), device="cpu")
 
 
 @pytest.mark.parametrize("wanted", [{"heads": EVERY}, {"heads": [(2, 1)]}, {"states": [2, 3]}])
 def test_a_batch_says_which_sentences_are_finite(wanted: dict[str, Any], bert: Path) -> None:
-    encoder = load_encoder(at(bert), device="cpu")
+    encoder = load_encoder(resolve(at(bert)), device="cpu")
     pieces = encoder.tokenise(WORDS)
     assert encoder.run(pieces, **wanted).finite.tolist() == [True, True, True]
     (cat,) = set(pieces[1].ids[pieces[1].word_of == 1]) - {int(i) for i in pieces[0].ids}
@@ -216,7 +216,7 @@ def test_descriptions_that_are_none(name: str, text: str, checkpoint: Path) -> N
 def test_a_tokeniser_that_is_none(text: str, checkpoint: Path) -> None:
     (checkpoint / "tokenizer.json").write_text(text)
     with refused("unloadable", file="checkpoint") as caught:
-        load_encoder(at(checkpoint), device="cpu")
+        load_encoder(resolve(at(checkpoint)), device="cpu")
     assert "\n" not in str(caught.value)
 
 

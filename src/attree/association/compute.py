@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from numpy.typing import NDArray
 
 from attree.association.columns import Column
-from attree.association.shards import ShardWriter, open_shard
+from attree.association.shards import open_shard
 from attree.association.sources import load_source
 from attree.base import options
 from attree.base.errors import AttreeError
@@ -105,9 +105,12 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
 
     pieces = encoder.tokenise(sentences["words"].to_pylist())
     numbers = sentences["sentence"].to_numpy().astype(np.int32)
-    short, long = ([row for row, x in enumerate(pieces) if x.too_long is y] for y in (False, True))
-    if long and task.settings.too_long == "error":
-        first = long[0]
+    n_words = np.array([sentence.n_words for sentence in pieces], np.int32)
+    n_unknown = np.array([sentence.n_unknown for sentence in pieces], np.int32)
+    too_long = np.array([sentence.too_long for sentence in pieces], bool)
+    short, long = np.flatnonzero(~too_long), np.flatnonzero(too_long)
+    if long.size and task.settings.too_long == "error":
+        first = int(long[0])
         problem = f"this sentence has {len(pieces[first].ids)} word pieces, the encoder "
         problem += f"{encoder.slug} takes {encoder.max_pieces}"
         where = {name: sentences[name][first].as_py() for name in ("file", "line")}
@@ -116,7 +119,7 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
     counts = {
         "sentences": len(pieces),
         "too_long": len(long),
-        "unknown_words": sum(sentence.n_unknown for sentence in pieces),
+        "unknown_words": int(n_unknown.sum()),
     }
     matrices = {(column.source, unit) for column in task.columns.values() for unit in column.units}
     groups = batches(
@@ -126,24 +129,12 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
     )
     metadata = {**task.metadata, "counts": counts}
     with open_shard(Path(task.shard), task.columns, metadata=metadata) as shard:
-        for rows in ([short[i] for i in group] for group in groups):
-            batch = [pieces[row] for row in rows]
-            _add(shard, numbers[rows], batch, OK, _values(encoder, batch, task.columns))
-        if long:
-            nothing = {name: np.empty(0, column.dtype) for name, column in task.columns.items()}
-            _add(shard, numbers[long], [pieces[row] for row in long], TOO_LONG, nothing)
-
-
-def _add(
-    shard: ShardWriter,
-    numbers: NDArray[np.int32],
-    batch: Sequence[Pieces],
-    status: str,
-    values: Mapping[str, NDArray[Any]],
-) -> None:
-    n_words = np.array([sentence.n_words for sentence in batch], dtype=np.int32)
-    n_unknown = np.array([sentence.n_unknown for sentence in batch], dtype=np.int32)
-    shard.add(numbers, n_words, n_unknown, status=status, values=values)
+        for rows in (short[group] for group in groups):
+            values = _values(encoder, [pieces[row] for row in rows], task.columns)
+            shard.add(numbers[rows], n_words[rows], n_unknown[rows], status=OK, values=values)
+        if long.size:
+            none = {name: np.empty(0, column.dtype) for name, column in task.columns.items()}
+            shard.add(numbers[long], n_words[long], n_unknown[long], status=TOO_LONG, values=none)
 
 
 def _values(

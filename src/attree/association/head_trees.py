@@ -56,12 +56,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from attree.association.sources import HELLINGER, JENSEN_SHANNON, AttentionSource, piece_to_word
+from attree.association.sources import HELLINGER, JENSEN_SHANNON, AttentionSource
 from attree.decoding import Recipe
 from attree.decoding.batch import decode, syntactic_distances
 
@@ -215,7 +216,7 @@ def _distances(
     """Return a unit's distances of neighbouring words, (batch, words - 1)."""
     layer, number = unit
     if number < _OF_STATES:
-        return STATES[number](piece_to_word(output.batch) @ output.states[layer + 1].float())
+        return STATES[number](output.batch.piece_to_word() @ output.states[layer + 1].float())
     chosen = [columns[head] for head in _heads_of(unit, n_heads)]
     is_jsd = number == _OF_LAYER - 1 or number >= _OF_LAYER + n_heads
     compare = _jensen_shannon if is_jsd else _hellinger
@@ -226,15 +227,12 @@ def _cosine(states: torch.Tensor) -> torch.Tensor:
     return (1.0 + torch.cosine_similarity(states[:, :-1], states[:, 1:], dim=-1)) / 2.0
 
 
-def _norm(order: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    def distance(states: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.vector_norm(states[:, :-1] - states[:, 1:], ord=order, dim=-1)
-
-    return distance
+def _norm(states: torch.Tensor, order: float) -> torch.Tensor:
+    return torch.linalg.vector_norm(states[:, :-1] - states[:, 1:], ord=order, dim=-1)
 
 
 #: Distances by unit number: (batch, words, size) → (batch, words - 1).
-STATES = (_cosine, _norm(1), _norm(2))
+STATES = (_cosine, partial(_norm, order=1), partial(_norm, order=2))
 
 
 def _hellinger(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:

@@ -95,7 +95,8 @@ def rank(
     chosen = only
     if chosen is None and trees is not None:
         chosen = draw(gold.sentence[gold.n_words > 1], trees, seed)
-    counts, agreed, used, without = None, None, [], 0
+    counts, used, without = None, [], 0
+    agreed, compared = np.zeros(len(heads)), 0
     for batch in read(manifest, all_of(source)):
         without += int(((batch.n_associated == 0) & (batch.n_words > 0)).sum())
         wanted = batch.n_associated > 1
@@ -115,26 +116,26 @@ def rank(
         more = count_each(right, trees_of_heads, batch.matrices_each)
         counts = more if counts is None else counts + more
         if agreement:
-            also = Agreement.of(trees_of_heads, batch.matrices_each)
-            agreed = also if agreed is None else agreed + also
+            sums, sentences = agreements(trees_of_heads, batch.matrices_each)
+            agreed, compared = agreed + sums, compared + sentences
     if counts is None or not counts.scored.any():
         problem = "heads cannot be ranked, as no sentence has two or more words"
         fix = "tune on a split with longer sentences"
         raise AttreeError("no-sentences", problem, file=manifest, fix=fix)
-    percent = None if agreed is None else agreed.percent()
+    percent = 100.0 * agreed / max(compared, 1) if agreement else None
     return Ranking(heads, counts, np.sort(np.concatenate(used)), without, percent)
 
 
 def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:
     """Return the positions of the batch's sentences among the gold sentences."""
     rows = np.searchsorted(gold.sentence, batch.sentence)
-    within = np.minimum(rows, max(0, gold.sentence.size - 1))
-    same = gold.sentence.size > 0 and np.array_equal(gold.sentence[within], batch.sentence)
-    if batch.sentence.size and not (same and np.array_equal(gold.n_words[within], batch.n_words)):
+    # one more, of a number that no sentence has, for those behind the last
+    numbers, n_words = (np.append(each, -1)[rows] for each in (gold.sentence, gold.n_words))
+    if (numbers != batch.sentence).any() or (n_words != batch.n_words).any():
         problem = "the attention was computed from other sentences"
         fix = "run `attree attention` again on this sentence table"
         raise AttreeError("other-sentences", problem, file=manifest, fix=fix)
-    return within[: batch.sentence.size]
+    return rows
 
 
 def rank_heads(
@@ -190,9 +191,8 @@ def rank_heads(
     return ranking
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """The agreement of each head's trees with those of all other heads; it needs no gold tree.
+def agreements(trees: Trees, heads: int) -> tuple[NDArray[np.float64], int]:
+    """Compare each head's trees with those of all other heads; this needs no gold tree.
 
     Li, Kim, Amplayo and Keller (2020, *Heads-up! Unsupervised Constituency Parsing via
     Self-Attention Heads*) rank heads without a development set, and combine the trees of the best
@@ -209,36 +209,19 @@ class Agreement:
     agreement of trees is our choice, as it suits every way of parsing with a head.
 
     Args:
-        sums: float64 (heads,), sums of agreement (0 to 1) over the sentences that count.
-        sentences: number of sentences that count.
+        trees: binary trees, ordered by sentence, then head.
+        heads: number of heads, and so of trees of each sentence.
+
+    Returns:
+        float64 (heads,), sums of agreement (0 to 1) over the sentences that count; their number.
     """
-
-    sums: NDArray[np.float64]
-    sentences: int
-
-    @classmethod
-    def of(cls, trees: Trees, heads: int) -> Agreement:
-        """Compare the heads' trees of some sentences.
-
-        Args:
-            trees: binary trees, ordered by sentence, then head.
-            heads: number of heads, and so of trees of each sentence.
-        """
-        tree = trees.tree_of
-        inner = trees.ends - trees.starts < trees.n_words[tree]
-        span = np.stack([tree // heads, trees.starts, trees.ends], axis=1)[inner]
-        _, span_ids, counts = np.unique(span, axis=0, return_inverse=True, return_counts=True)
-        others = counts[span_ids.ravel()] - 1
-        shared = np.bincount(tree[inner], others, minlength=len(trees)).reshape(-1, heads)
-        spans = trees.n_words[::heads] - 2
-        scored = spans > 0
-        agreement = shared[scored] / (spans[scored, None] * max(heads - 1, 1))
-        return cls(agreement.sum(0), int(scored.sum()))
-
-    def __add__(self, other: Agreement) -> Agreement:
-        """Add the sums over two sets of sentences."""
-        return Agreement(self.sums + other.sums, self.sentences + other.sentences)
-
-    def percent(self) -> NDArray[np.float64]:
-        """Return the agreement of each head in percent; 0 if no sentence counts."""
-        return 100.0 * self.sums / max(self.sentences, 1)
+    tree = trees.tree_of
+    inner = trees.ends - trees.starts < trees.n_words[tree]
+    span = np.stack([tree // heads, trees.starts, trees.ends], axis=1)[inner]
+    _, span_ids, counts = np.unique(span, axis=0, return_inverse=True, return_counts=True)
+    others = counts[span_ids.ravel()] - 1
+    shared = np.bincount(tree[inner], others, minlength=len(trees)).reshape(-1, heads)
+    spans = trees.n_words[::heads] - 2
+    scored = spans > 0
+    agreement = shared[scored] / (spans[scored, None] * max(heads - 1, 1))
+    return agreement.sum(0), int(scored.sum())

@@ -83,10 +83,9 @@ class HeadSelection:
         ranked = sorted(every, key=lambda head: (-f1[head], head))
         if self.kind == "best":
             if self.number > len(ranked):
-                problem = (
-                    f"the {self.number:g} best heads are asked for, the encoder has {len(ranked)}"
-                )
-                fix = f"choose best:{len(ranked)} or fewer, or all"
+                most = len(ranked)
+                problem = f"the {self.number:g} best heads are asked for, the encoder has {most}"
+                fix = f"choose best:{most} or fewer, or all"
                 raise AttreeError("too-few-heads", problem, fix=fix)
             return sorted(ranked[: int(self.number)])
         chosen = [head for head in every if f1[head] > self.number]

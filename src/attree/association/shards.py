@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,25 +49,22 @@ _FIXED = {
 _AGAIN = "run `attree attention` again"
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(msgspec.Struct):
     units: list[tuple[int, int]]
     matrices: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Shard:
+class _Shard(msgspec.Struct):
     file: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Manifest:
+class _Manifest(msgspec.Struct):
     """The fields of a manifest that readers need."""
 
     columns: dict[str, _Column]
     shards: list[_Shard]
-    encoder: dict[str, Any] = field(default_factory=dict)
-    provenance: dict[str, Any] = field(default_factory=dict)
+    encoder: dict[str, Any] = {}
+    provenance: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)

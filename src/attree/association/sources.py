@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import torch
 
     from attree.encoder.load import Encoder
-    from attree.encoder.pieces import PieceBatch, Pieces
+    from attree.encoder.pieces import Pieces
     from attree.encoder.source import Head
 
 #: source → its :class:`AssociationSource`
@@ -71,8 +71,7 @@ def load_source(name: str) -> AssociationSource:
     Raises:
         AttreeError: there is no source of this name; the message lists all sources.
     """
-    source: AssociationSource = choose(SOURCES, name, what="source")
-    return source
+    return choose(SOURCES, name, what="source")
 
 
 def not_run_by(sources: Iterable[str]) -> tuple[str, ...]:
@@ -179,18 +178,9 @@ class StatesSource:
         import torch
 
         output = encoder.run(pieces, states=[layer for layer, _ in units])
-        mean = piece_to_word(output.batch)
+        mean = output.batch.piece_to_word()
         states = (output.states[layer].float() for layer, _ in units)
         return torch.stack([_cosine(mean @ layer) for layer in states], dim=1)
-
-
-def piece_to_word(batch: PieceBatch) -> torch.Tensor:
-    """Return float32 (batch, words, pieces), the matrix that averages each word's pieces."""
-    import torch
-
-    words = torch.arange(batch.max_words, device=batch.ids.device)
-    belongs = (batch.word_of[:, None, :] == words[:, None]).float()
-    return belongs / belongs.sum(-1, keepdim=True).clamp_(min=1.0)
 
 
 def _cosine(states: torch.Tensor) -> torch.Tensor:

@@ -53,13 +53,14 @@ def sentence(
 ) -> None:
     """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
     from attree.encoder.load import load_encoder
+    from attree.encoder.source import find_encoder
     from attree.experiments.pictures import write_sentence
 
     rows, results = _entry(plan, "rows", experiment)
     write_sentence(
         **_inputs(rows, results),
         number=_entry(plan, "tables", experiment)[0]["sentence"],
-        encoder=load_encoder(encoder, device=device),
+        encoder=load_encoder(find_encoder(encoder), device=device),
         prefix=output_prefix,
     )
 

@@ -69,22 +69,18 @@ def _check(members: Sequence[Trees]) -> None:
             problem = f"has {trees.n_words[row]} words in sentence {row} and parser 1 {words[row]}"
         else:
             continue
-        raise AttreeError(
-            "other-sentences",
-            f"parser {number} {problem}",
-            fix="average parsers of the same sentences",
-        )
+        fix = "average parsers of the same sentences"
+        raise AttreeError("other-sentences", f"parser {number} {problem}", fix=fix)
 
 
 def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]:
     """Return the normalised weights of members, (members,) float64."""
     votes = np.array([1.0] * members if weights is None else weights)
     if votes.size != members or not (np.isfinite(votes) & (votes > 0)).all():
-        raise AttreeError(
-            "bad-weights",
-            f"the weights {votes.tolist()} are not a number above 0 for each of {members} parsers",
-            fix="give each parser a number above 0, or give none",
-        )
+        problem = f"the weights {votes.tolist()} are not a number above 0 for each of"
+        problem += f" {members} parsers"
+        fix = "give each parser a number above 0, or give none"
+        raise AttreeError("bad-weights", problem, fix=fix)
     return votes / votes.sum()
 
 
@@ -97,13 +93,15 @@ def _average(
     shares, scores = np.zeros(tables[-1]), np.zeros(tables[-1])
     for member, vote in zip(members, votes, strict=True):
         tree, starts, ends = _distinct_spans(member)
-        cell = tables[tree] + starts * side[tree] + ends
-        shares[cell] += vote
         spans = words - 1 + np.bincount(tree, minlength=words.size)
-        scores[cell] += 2.0 * vote / spans[tree]
+        for row, column in ((starts, ends), (ends, starts)):  # for the right and the left side
+            cells = tables[tree] + row * side[tree] + column
+            shares[cells] += vote
+            scores[cells] += 2.0 * vote / spans[tree]
     if threshold is not None:
         scores = np.maximum(shares - threshold, 0.0)
-    trees = _best(words, scores)
+    splits = SplitScores(words, np.zeros_like(scores), scores, has_cross=False)
+    trees = binary_trees(words, partial(chart, splits))
     cells = tables[trees.tree_of] + trees.starts * side[trees.tree_of] + trees.ends
     trees = replace(trees, scores=shares[cells])
     if threshold is None:
@@ -122,16 +120,3 @@ def _distinct_spans(trees: Trees) -> tuple[NDArray[np.int64], ...]:
     starts = np.concatenate([trees.starts, np.zeros(int(long.sum()), np.int32)])
     ends = np.concatenate([trees.ends, trees.n_words[long]])
     return tuple(np.unique(np.stack([tree, starts, ends], axis=1)[ends - starts > 1], axis=0).T)
-
-
-def _best(words: NDArray[np.int64], scores: NDArray[np.float64]) -> Trees:
-    """Return the binary trees with the highest sums of span scores, read from upper triangles."""
-    terms = np.empty_like(scores)
-    first = 0
-    for n in words:
-        cells = slice(first, first + (n + 1) ** 2)
-        above = scores[cells].reshape(n + 1, n + 1)
-        terms[cells] = (above + above.T).ravel()  # left(i, k) at [k, i], right(k, j) at [k, j]
-        first = cells.stop
-    splits = SplitScores(words, np.zeros_like(terms), terms, has_cross=False)
-    return binary_trees(words, partial(chart, splits))

@@ -58,13 +58,13 @@ def decode(
         raise ValueError(f"{size} values are needed in one dimension, not shape {values.shape}")
     lengths = np.repeat(words, matrices_each)
     decode_scores = choose(DECODERS, decoder, what="decoder")
-    spans = binary_offsets(lengths)
-    starts, ends = np.empty(spans[-1], np.int32), np.empty(spans[-1], np.int32)
-    of_spans = np.empty(spans[-1]) if scored else None
     offsets = np.concatenate(([0], np.cumsum(lengths * lengths)))
     tables = np.concatenate(([0], np.cumsum((lengths + 1) ** 2)))
     ranges = list(chunks(tables, _CELLS_AT_A_TIME))
     room = np.empty((2, max((tables[last] - tables[first] for first, last in ranges), default=0)))
+    spans = binary_offsets(lengths)
+    starts, ends = np.empty((2, spans[-1]), np.int32)
+    of_spans = np.empty(spans[-1]) if scored else None
     for first, last in ranges:
         cells = tables[last] - tables[first]
         chosen = transform(values[offsets[first] : offsets[last]], association)
@@ -73,32 +73,31 @@ def decode(
             sentence, number = divmod(first + scores.not_finite, matrices_each)
             name = sentence if sentences is None else int(np.asarray(sentences)[sentence])
             which = f"association {number}" if matrices_each > 1 else "the association"
-            raise NotFiniteError(
-                "not-finite",
-                f"{which} of sentence {name} holds NaN or infinite values",
-                fix="check the encoder and its dtype (float16 overflows in some; try float32)",
-            )
+            problem = f"{which} of sentence {name} holds NaN or infinite values"
+            fix = "check the encoder and its dtype (float16 overflows in some; try float32)"
+            raise NotFiniteError("not-finite", problem, fix=fix)
         window = slice(spans[first], spans[last])
         # decoders change the terms in place: keep a copy
         kept = replace(scores, terms=scores.terms.copy()) if scored else scores
         decode_scores(scores, starts[window], ends[window])
         if of_spans is not None:
-            of_spans[window] = scores_of_spans(kept, starts[window], ends[window])
+            trees = Trees.binary(scores.n_words, starts[window], ends[window])
+            of_spans[window] = scores_of_spans(trees, kept)
     return Trees(lengths, spans, starts, ends, scores=of_spans)
 
 
-def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[np.float64]:
+def scores_of_spans(trees: Trees, scores: SplitScores) -> NDArray[np.float64]:
     """Look up ``split(i, k, j)`` of every span of binary trees in pre-order."""
-    tree = np.repeat(np.arange(scores.n_words.size), np.maximum(scores.n_words - 1, 0))
-    return scores.at(tree, starts, splits_of(tree, starts, ends), ends)
+    return scores.at(trees.tree_of, trees.starts, splits_of(trees), trees.ends)
 
 
-def splits_of(tree: NDArray[np.int64], starts: Spans, ends: Spans) -> Spans:
+def splits_of(trees: Trees) -> Spans:
     """Return the split of each span of binary trees in pre-order."""
+    starts, tree = trees.starts, trees.tree_of
     # a left part of two words and more is the next span in pre-order; otherwise it is one word
     next_is_left = np.zeros(starts.size, dtype=bool)
     next_is_left[:-1] = (starts[1:] == starts[:-1]) & (tree[1:] == tree[:-1])
-    return np.where(next_is_left, np.roll(ends, -1), starts + 1)
+    return np.where(next_is_left, np.roll(trees.ends, -1), starts + 1)
 
 
 def syntactic_distances(trees: Trees) -> NDArray[np.int64]:
@@ -114,7 +113,7 @@ def syntactic_distances(trees: Trees) -> NDArray[np.int64]:
         ``n - 1`` distances for each tree of ``n`` words, flat, from left to right.
     """
     starts, ends = trees.starts.astype(np.int64), trees.ends.astype(np.int64)
-    split = splits_of(trees.tree_of, trees.starts, trees.ends).astype(np.int64)
+    split = splits_of(trees).astype(np.int64)
     width = ends - starts
     heights = np.ones(starts.size, np.int64)
     nodes = np.arange(starts.size)

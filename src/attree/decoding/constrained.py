@@ -14,21 +14,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.decoding.batch import scores_of_spans
-from attree.decoding.decoders import binary_trees, chart_over, log_shares, own_terms, span_marginals
+from attree.decoding.decoders import (
+    binary_trees,
+    chart,
+    greedy,
+    log_shares,
+    marginal_scores,
+    with_terms,
+)
 from attree.decoding.k_best import BestTrees, Ranked
-from attree.decoding.kernels import add_best, top_down
+from attree.decoding.kernels import add_best
 from attree.scoring.tables import SplitScores, split_scores, transform
 from attree.treebank.binarise import binarise
 from attree.trees.constraints import Constraints
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
 
-#: decoder → terms that it maximises without constraints
-TERMS: dict[str, Callable[[SplitScores], NDArray[np.float64]]] = {
-    "greedy": own_terms,
-    "chart": own_terms,
+#: decoder → the scores that it maximises without constraints, which may overwrite the given ones
+TERMS: dict[str, Callable[[SplitScores], SplitScores]] = {
+    "greedy": with_terms,
+    "chart": with_terms,
     "normalised_chart": log_shares,
-    "marginal_chart": span_marginals,
+    "marginal_chart": marginal_scores,
 }
 
 
@@ -45,30 +52,26 @@ def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) ->
         the tree; the score of a span is that of its split.
 
     Raises:
-        AttreeError: constraints outside the sentence, or a decoder that cannot keep to them.
+        AttreeError: constraints outside the sentence.
     """
-    if decoder not in TERMS:
-        raise AttreeError(
-            "decoder-ignores-constraints",
-            f"the decoder {decoder} cannot keep to constraints",
-            fix=f"parse with one of {', '.join(TERMS)}",
-        )
     penalties = constraints.penalties(int(scores.n_words[0]))
     penalties = (penalties + penalties.T).ravel()
-    terms = TERMS[decoder](replace(scores, terms=scores.terms.copy()))
-    words = scores.n_words
     if decoder == "greedy":
         # a split must also count the penalties that its parts cannot avoid
-        add_best(words, penalties)
-        write = partial(top_down, words, scores.prefix, terms + penalties, True, scores.has_cross)
-    else:
-        cross = scores.has_cross and decoder != "marginal_chart"
-        write = partial(chart_over, replace(scores, has_cross=cross), terms + penalties)
-    trees = binary_trees(words, write)
+        add_best(scores.n_words, penalties)
+    maximised = _maximised(scores, decoder)
+    penalised = replace(maximised, terms=maximised.terms + penalties)
+    search = greedy if decoder == "greedy" else chart
+    trees = binary_trees(scores.n_words, partial(search, penalised))
     forbidden = set(constraints.forbidden)
     spans = zip(trees.starts.tolist(), trees.ends.tolist(), strict=True)
     allowed = np.array([span not in forbidden for span in spans], bool)
-    return replace(trees, scores=scores_of_spans(scores, trees.starts, trees.ends)).keep(allowed)
+    return replace(trees, scores=scores_of_spans(trees, scores)).keep(allowed)
+
+
+def _maximised(scores: SplitScores, decoder: str) -> SplitScores:
+    """Return the scores that a decoder of :data:`TERMS` maximises; the given ones stay."""
+    return TERMS[decoder](replace(scores, terms=scores.terms.copy()))
 
 
 def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) -> Trees:
@@ -130,25 +133,20 @@ class SplitChart:
         Raises:
             AttreeError: the decoder does not compare whole trees.
         """
-        if self.decoder not in TERMS or self.decoder == "greedy":
-            raise AttreeError(
-                "no-whole-trees",
-                f"this parser's decoder, {self.decoder}, compares splits and not whole trees",
-                fix="take a parser that decodes by a chart, such as upio-log or tree-crf-full",
-            )
-        terms = TERMS[self.decoder](replace(self.scores, terms=self.scores.terms.copy()))
-        n, cross = int(self.scores.n_words[0]), self.scores.has_cross
-        above = 0.0
+        if self.decoder == "greedy":
+            problem = "this parser's decoder, greedy, compares splits and not whole trees"
+            fix = "take a parser that decodes by a chart, such as upio-log or tree-crf-full"
+            raise AttreeError("no-whole-trees", problem, fix=fix)
+        maximised = _maximised(self.scores, self.decoder)
+        n, above = int(self.scores.n_words[0]), 0.0
         if self.decoder == "normalised_chart":
             # normalisers are in the terms of splits, except that of the whole sentence
-            above = terms[n] - own_terms(self.scores)[n]
-        elif self.decoder == "marginal_chart":
-            cross = False
+            above = maximised.terms[n] - with_terms(self.scores).terms[n]
         totals, trees = [], []
-        for total, spans in BestTrees(replace(self.scores, has_cross=cross), terms).first(k):
+        for total, spans in BestTrees(maximised).first(k):
             totals.append(total + above)
             tree = Trees.from_spans([n], [spans])
-            trees.append(replace(tree, scores=scores_of_spans(self.scores, tree.starts, tree.ends)))
+            trees.append(replace(tree, scores=scores_of_spans(tree, self.scores)))
         return Ranked(Trees.concatenate(trees), totals)
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
@@ -162,8 +160,5 @@ class SplitChart:
 
 def no_distribution() -> AttreeError:
     """Return the error for a parser without probabilities of trees."""
-    return AttreeError(
-        "no-distribution",
-        "this parser has no distribution over trees",
-        fix="take one that `attree train` made by a tree CRF, such as tree-crf-full",
-    )
+    fix = "take one that `attree train` made by a tree CRF, such as tree-crf-full"
+    return AttreeError("no-distribution", "this parser has no distribution over trees", fix=fix)

@@ -15,16 +15,16 @@ from attree.trees.trees import Spans, Trees, binary_offsets
 
 def binary_trees(n_words: NDArray[np.int64], write: Callable[[Spans, Spans], None]) -> Trees:
     """Return the trees whose starts and ends ``write`` fills in, in pre-order."""
-    spans = binary_offsets(n_words)[-1]
-    starts, ends = np.empty(spans, np.int32), np.empty(spans, np.int32)
+    offsets = binary_offsets(n_words)
+    starts, ends = np.empty((2, offsets[-1]), np.int32)
     write(starts, ends)
-    return Trees.binary(n_words, starts, ends)
+    return Trees(n_words, offsets, starts, ends)
 
 
 def greedy(scores: SplitScores, starts: Spans, ends: Spans) -> None:
     """Split the sentence at its best point, then each part again."""
-    has_terms, has_cross = scores.has_terms, scores.has_cross
-    top_down(scores.n_words, scores.prefix, scores.terms, has_terms, has_cross, starts, ends)
+    tables = scores.n_words, scores.prefix, scores.terms
+    top_down(*tables, scores.has_terms, scores.has_cross, starts, ends)
 
 
 def chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
@@ -32,7 +32,10 @@ def chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
 
     ``best(i, j) = max_k split(i, k, j) + best(i, k) + best(k, j)``
     """
-    chart_over(scores, own_terms(scores), starts, ends)
+    scores = with_terms(scores)
+    add_best_sums(scores)
+    # with these sums in its terms the best tree is the greedy one, which has only n-1 spans
+    greedy(scores, starts, ends)
 
 
 def normalised_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
@@ -41,12 +44,12 @@ def normalised_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
     ``p`` is the softmax over a span's splits. Likelihood training normalises over the splits of one
     span at a time, so only normalised scores of different spans are comparable.
     """
-    chart_over(scores, log_shares(scores), starts, ends)
+    chart(log_shares(scores), starts, ends)
 
 
 def marginal_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
     """Find the tree with the highest expected number of right spans, by summed marginals."""
-    chart_over(replace(scores, has_cross=False), span_marginals(scores), starts, ends)
+    chart(marginal_scores(scores), starts, ends)
 
 
 def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
@@ -56,31 +59,34 @@ def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
     ``[i, j)`` of a sentence of ``n`` words is at ``[i, j]`` and ``[j, i]`` of its ``(n+1, n+1)``
     table.
     """
-    probabilities = np.empty_like(scores.prefix)
-    marginals(scores.n_words, scores.prefix, own_terms(scores), scores.has_cross, probabilities)
+    probabilities, scores = np.empty_like(scores.prefix), with_terms(scores)
+    marginals(scores.n_words, scores.prefix, scores.terms, scores.has_cross, probabilities)
     return probabilities
 
 
-def log_shares(scores: SplitScores) -> NDArray[np.float64]:
-    """Return terms that make each split score ``log p(k | i, j)``; see :func:`normalised_chart`."""
-    terms = own_terms(scores)
-    normalise(scores.n_words, scores.prefix, terms, scores.has_cross)
-    return terms
+def marginal_scores(scores: SplitScores) -> SplitScores:
+    """Return scores that sum to the expected number of right spans; see :func:`span_marginals`."""
+    return replace(scores, terms=span_marginals(scores), has_cross=False)
 
 
-def own_terms(scores: SplitScores) -> NDArray[np.float64]:
-    """Return the scores' own terms, zeros where there are none."""
-    return scores.terms if scores.has_terms else np.zeros_like(scores.prefix)
+def log_shares(scores: SplitScores) -> SplitScores:
+    """Make each split score ``log p(k | i, j)``, in place; see :func:`normalised_chart`.
 
-
-def chart_over(scores: SplitScores, terms: NDArray[np.float64], starts: Spans, ends: Spans) -> None:
-    """Decode with ``terms`` in place of the scores' own; ``terms`` is overwritten by the chart.
-
-    Bottom up, the best score of a span is added to its left and right terms. With these terms the
-    best tree is the greedy one, so splits are searched top down, in the ``n-1`` spans of the tree.
+    The normaliser of the whole sentence, which is no part of a split, is in no score.
     """
+    scores = with_terms(scores)
+    normalise(scores.n_words, scores.prefix, scores.terms, scores.has_cross)
+    return scores
+
+
+def with_terms(scores: SplitScores) -> SplitScores:
+    """Return scores that have terms, zeros if they had none."""
+    return scores if scores.has_terms else replace(scores, terms=np.zeros_like(scores.prefix))
+
+
+def add_best_sums(scores: SplitScores) -> None:
+    """Add to the terms of every span the best sum of the splits in it, bottom up, in place."""
     if scores.has_cross:
-        add_best_with_cross(scores.n_words, scores.prefix, terms)
+        add_best_with_cross(scores.n_words, scores.prefix, scores.terms)
     else:
-        add_best(scores.n_words, terms)
-    top_down(scores.n_words, scores.prefix, terms, True, scores.has_cross, starts, ends)
+        add_best(scores.n_words, scores.terms)

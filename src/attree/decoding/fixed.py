@@ -148,7 +148,7 @@ def _uniform_tree(n_words: _Words, streams: _Streams, starts: _Spans, ends: _Spa
     most = 2 * n_words.max() + 1
     left, right = np.empty(most, np.int64), np.empty(most, np.int64)  # -1: a leaf
     order, stack = np.empty(most, np.int64), np.empty(most, np.int64)
-    leaves, begin = np.empty(most, np.int64), np.empty(most, np.int64)
+    begin, end = np.empty(most, np.int64), np.empty(most, np.int64)
     out = 0
     for s in range(n_words.size):
         stream = streams[s : s + 1]
@@ -161,26 +161,25 @@ def _uniform_tree(n_words: _Words, streams: _Streams, starts: _Spans, ends: _Spa
             left[new] = -1
             left[chosen], right[chosen] = (old, new) if chance % 2 == 0 else (new, old)
             nodes += 2
-        seen, depth = 0, 1
+        seen = word = 0
+        depth = 1
         stack[0] = 0
         while depth > 0:
             depth -= 1
             node = stack[depth]
-            order[seen] = node
+            order[seen], begin[node] = node, word
             seen += 1
-            if left[node] >= 0:
+            if left[node] < 0:
+                word += 1
+            else:
                 stack[depth], stack[depth + 1] = right[node], left[node]
                 depth += 2
         for x in range(nodes - 1, -1, -1):
             node = order[x]
-            leaves[node] = 1 if left[node] < 0 else leaves[left[node]] + leaves[right[node]]
-        begin[0] = 0
+            end[node] = begin[node] + 1 if left[node] < 0 else end[right[node]]
         for x in range(nodes):
-            node = order[x]
-            if left[node] >= 0:
-                begin[left[node]] = begin[node]
-                begin[right[node]] = begin[node] + leaves[left[node]]
-                starts[out], ends[out] = begin[node], begin[node] + leaves[node]
+            if left[order[x]] >= 0:
+                starts[out], ends[out] = begin[order[x]], end[order[x]]
                 out += 1
 
 

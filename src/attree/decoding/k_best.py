@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.decoding.kernels import add_best, add_best_with_cross
+from attree.decoding.decoders import add_best_sums
 from attree.scoring.tables import SplitScores
 from attree.trees.trees import Trees
 
@@ -67,18 +67,13 @@ class BestTrees:
     :meth:`ways` and :meth:`parts` define the vertices; labelled trees override them.
 
     Args:
-        scores: of the sentence.
-        terms: left and right terms in place of the scores' own; overwritten by the chart.
+        scores: of the sentence, with terms, which are overwritten by the chart.
     """
 
-    def __init__(self, scores: SplitScores, terms: NDArray[np.float64]) -> None:
+    def __init__(self, scores: SplitScores) -> None:
         self._cells: dict[Vertex, _Cell] = {}
-        self._n = int(scores.n_words[0])
-        if scores.has_cross:
-            add_best_with_cross(scores.n_words, scores.prefix, terms)
-        else:
-            add_best(scores.n_words, terms)
-        self._scores = replace(scores, terms=terms)
+        self._scores, self._n = scores, int(scores.n_words[0])
+        add_best_sums(scores)
 
     def first(self, k: int) -> Iterator[tuple[float, list[Span]]]:
         """Yield score and spans, in pre-order, of the k best trees, or all if there are fewer."""
@@ -192,7 +187,7 @@ class BestLabelled(BestTrees):
         left = np.where(np.eye(len(gains), k=1, dtype=bool), free, best)
         terms = np.triu(free, 1) + np.triu(left, 1).T
         n_words, flat = np.array([len(gains) - 1]), terms.ravel()
-        super().__init__(SplitScores(n_words, np.zeros_like(flat), flat, has_cross=False), flat)
+        super().__init__(SplitScores(n_words, np.zeros_like(flat), flat, has_cross=False))
 
     def nodes(self, k: int) -> Iterator[tuple[float, list[Node]]]:
         """Yield score and phrases, in pre-order, of the k best trees."""

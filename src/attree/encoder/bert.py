@@ -95,8 +95,7 @@ class Layer(nn.Module):
 
 def _added(part: Any, x: Tensor, states: Tensor) -> Tensor:
     """Return ``norm(W x + b + states)``."""
-    whole: Tensor = part["LayerNorm"](part["dense"](x) + states)
-    return whole
+    return part["LayerNorm"](part["dense"](x) + states)
 
 
 class Bert(nn.Module):

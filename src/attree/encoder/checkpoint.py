@@ -68,26 +68,15 @@ _Config = msgspec.defstruct(
     "_Config", [(key, form | None, None) for form, keys in _KEYS.items() for key in keys.split()]
 )
 
+#: Implementations of transformers, which attree's replaces, and attree's own.
+_REPLACED = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "attree")
+#: Keys that a plain encoder has not set.
+_UNSET = ("is_decoder", "add_cross_attention", "quantization_config", "pruned_heads")
 #: key of ``config.json`` that could keep attree from capturing attention → its allowed values
 _ALLOWED: dict[str, tuple[Any, ...]] = {
     "position_embedding_type": (None, "absolute"),
-    # implementations of transformers, which attree's replaces
-    **dict.fromkeys(
-        _IMPLEMENTATION,
-        (
-            None,
-            "eager",
-            "sdpa",
-            "flash_attention_2",
-            "flash_attention_3",
-            "flex_attention",
-            "attree",
-        ),
-    ),
-    **dict.fromkeys(
-        ("is_decoder", "add_cross_attention", "quantization_config", "pruned_heads"),
-        (None, False, {}),
-    ),
+    **dict.fromkeys(_IMPLEMENTATION, (None, *_REPLACED)),
+    **dict.fromkeys(_UNSET, (None, False, {})),
 }
 
 #: Families whose positions begin at 0, whatever the padding piece's id is.

@@ -247,8 +247,7 @@ def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
     whole = hashlib.sha256()
     for file in files:
         with file.open("rb") as piece:
-            while chunk := piece.read(_CHUNK):
-                whole.update(chunk)
+            hashlib.file_digest(piece, lambda: whole)  # goes on with the hash
     digest = whole.hexdigest()
     if digest == encoder.sha256:
         return

@@ -18,6 +18,7 @@ from attree.base.errors import AttreeError
 from attree.base.process import without_collecting
 from attree.encoder import attention
 from attree.encoder.checkpoint import only_checked
+from attree.encoder.weights import check_pieces
 
 with without_collecting():
     from transformers import (
@@ -122,21 +123,18 @@ def read_any(folder: Path, dtype: torch.dtype) -> nn.Module:
     check_lacking(lacking, folder)
     if not attention.has_interface(model):
         model.config._attn_implementation = "eager"
-    whole: nn.Module = model
-    return whole
+    return model
 
 
-def read_tokeniser(folder: Path) -> tuple[PreTrainedTokenizerFast, int]:
+def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
     """Load a checkpoint's fast tokeniser without messages on stderr.
 
     Args:
         folder: the checkpoint's folder; nothing is fetched, no code of it is run.
-
-    Returns:
-        the tokeniser, and the number of its pieces.
+        model: the model that reads the pieces.
 
     Raises:
-        AttreeError: it is damaged, or is not fast.
+        AttreeError: it is damaged, is not fast, or has more pieces than ``model`` has embeddings.
     """
     with _quietly(folder, "tokeniser"), only_checked(folder) as view:
         tokeniser = AutoTokenizer.from_pretrained(
@@ -149,4 +147,5 @@ def read_tokeniser(folder: Path) -> tuple[PreTrainedTokenizerFast, int]:
         fix = "write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         raise AttreeError("bad-tokeniser", problem, file=folder, fix=fix)
     tokeniser.name_or_path = str(folder)
-    return tokeniser, pieces
+    check_pieces(pieces, model, folder)
+    return tokeniser

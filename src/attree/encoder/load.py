@@ -11,15 +11,7 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.process import use_threads, without_collecting, yield_cores
 from attree.base.terminal import say
-from attree.encoder.source import (
-    EncoderSource,
-    Head,
-    ResolvedEncoder,
-    find_encoder,
-    read_adapter,
-    resolve,
-    verify,
-)
+from attree.encoder.source import Head, ResolvedEncoder, read_adapter, verify
 
 yield_cores()
 with without_collecting():
@@ -85,22 +77,15 @@ class Encoder:
         attention.watch(self.layers)
         if device.type == "cpu":
             pack(self.layers)
-        self._tokeniser = PieceTokeniser(read_splitter(folder, self.model), self.max_pieces)
+        #: Splits the words of sentences into pieces, with special pieces at both ends.
+        self.tokenise = PieceTokeniser(read_splitter(folder, self.model), self.max_pieces)
+        self.pad_id = self.tokenise.pad_id
         self._probe(folder)
-
-    @property
-    def pad_id(self) -> int:
-        """Id of the padding piece."""
-        return self._tokeniser.pad_id
 
     @property
     def tokens_per_batch(self) -> int:
         """Word pieces to run at once; few are best for a CPU's caches, and need little padding."""
         return 1024 if self.device.type == "cpu" else 32_768
-
-    def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-        """Split the words of sentences into pieces, with special pieces at both ends."""
-        return self._tokeniser(sentences)
 
     @torch.inference_mode()
     def run(
@@ -220,29 +205,22 @@ class Encoder:
 
 
 def load_encoder(
-    source: str | Path | ResolvedEncoder | EncoderSource,
-    *,
-    device: str | None = None,
-    threads: int | None = None,
+    encoder: ResolvedEncoder, *, device: str | None = None, threads: int | None = None
 ) -> Encoder:
     """Load an encoder for inference.
 
     Args:
-        source: a resolved description, a source, or a name for ``find_encoder``.
+        encoder: a resolved description.
         device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU if there is one.
         threads: threads of a CPU run; by default torch's choice (``OMP_NUM_THREADS``).
 
     Raises:
         AttreeError: the checkpoint is missing, has changed, or cannot be loaded.
     """
-    if isinstance(source, EncoderSource):
-        source = resolve(source)
-    elif not isinstance(source, ResolvedEncoder):
-        source = find_encoder(source)
     use_threads(threads)
     for name, sizes in _SIZES_KEPT.items():
         os.environ.setdefault(name, sizes)
     chosen = choose_device(device)
-    dtype = dtype_on(chosen) if source.dtype == "auto" else source.dtype
+    dtype = dtype_on(chosen) if encoder.dtype == "auto" else encoder.dtype
     with without_collecting():
-        return Encoder(source, verify(source), chosen, getattr(torch, dtype))
+        return Encoder(encoder, verify(encoder), chosen, getattr(torch, dtype))

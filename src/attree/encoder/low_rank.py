@@ -37,8 +37,7 @@ class LowRank(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return (…, out)."""
         a, b = self.a.to(x.dtype), self.b.to(x.dtype)  # the encoder may be in bfloat16
-        whole: Tensor = self.linear(x) + (x @ a.T) @ b.T
-        return whole
+        return self.linear(x) + (x @ a.T) @ b.T
 
 
 def adapt(layers: nn.ModuleList, count: int, rank: int, seed: int) -> dict[str, LowRank]:
@@ -63,13 +62,9 @@ def adapt(layers: nn.ModuleList, count: int, rank: int, seed: int) -> dict[str, 
 def weights_of(parts: Mapping[str, LowRank]) -> dict[str, NDArray[Any]]:
     """Return name in files → low-rank weights, float16."""
     return {
-        f"{ADAPTER_PREFIX}{name}.{key}": getattr(part, key)
-        .detach()
-        .cpu()
-        .numpy()
-        .astype(np.float16)
+        f"{ADAPTER_PREFIX}{name}.{key}": weight.detach().cpu().numpy().astype(np.float16)
         for name, part in parts.items()
-        for key in "ab"
+        for key, weight in (("a", part.a), ("b", part.b))
     }
 
 

@@ -197,12 +197,14 @@ class Unigram:
         return pieces[::-1]
 
 
+@dataclass(slots=True)
 class UnigramTokeniser:
     """A tokeniser with a :class:`Unigram` model, for :class:`PieceTokeniser`."""
 
-    def __init__(self, model: Unigram, backend: Tokenizer, unknown: int, padding: int) -> None:
-        self.model, self.backend_tokenizer = model, backend
-        self.unk_token_id, self.pad_token_id = unknown, padding
+    model: Unigram
+    backend_tokenizer: Tokenizer
+    unk_token_id: int
+    pad_token_id: int
 
     def __len__(self) -> int:
         """Return the size of the vocabulary."""
@@ -316,6 +318,12 @@ class PieceBatch:
         """Number of words of the longest sentence."""
         return int(self.n_words.max())
 
+    def piece_to_word(self) -> torch.Tensor:
+        """Return float32 (batch, words, pieces), the matrix that averages each word's pieces."""
+        words = torch.arange(self.max_words, device=self.ids.device)
+        belongs = (self.word_of[:, None, :] == words[:, None]).float()
+        return belongs / belongs.sum(-1, keepdim=True).clamp_(min=1.0)
+
     def to(self, device: torch.device) -> PieceBatch:
         """Return the batch on ``device``."""
         tensors = (self.ids, self.mask, self.word_of, self.n_words)
@@ -343,14 +351,12 @@ class WordMerger:
 
     def __init__(self, batch: PieceBatch) -> None:
         words = torch.arange(batch.max_words, device=batch.ids.device)
-        belongs = batch.word_of[:, :, None] == words
         self._n_words = len(words)
         #: the position of the first word's piece if words and pieces are one to one, else None
         self._start = self._one_to_one(batch)
-        self._padding = (words >= batch.n_words[:, None]) if self._start is not None else None
-        self._to = belongs.float()
-        pieces_of_word = self._to.sum(1).clamp_(min=1.0)
-        self._from = (self._to / pieces_of_word[:, None, :]).transpose(1, 2).contiguous()
+        self._padding = words >= batch.n_words[:, None]
+        self._from = batch.piece_to_word()
+        self._to = (self._from > 0).float().transpose(1, 2).contiguous()
 
     @staticmethod
     def _one_to_one(batch: PieceBatch) -> int | None:
@@ -366,7 +372,7 @@ class WordMerger:
         The result is float32, zero where a sentence of the batch has fewer words.
         """
         attention = attention.float()
-        if self._start is not None and self._padding is not None:
+        if self._start is not None:
             kept = slice(self._start, self._start + self._n_words)
             words = attention[:, :, kept, kept]
             padding = self._padding[:, None, :, None] | self._padding[:, None, None, :]

@@ -7,8 +7,9 @@ hash that :mod:`attree.encoder.converted` knows, so its content is not questione
 """
 
 import json
+import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,15 +34,28 @@ _SIZES = (
     "type_vocab_size",
 )
 
+#: Parts of a layer: name in the file → name in a ``BertModel``.
+_OF_LAYER = {
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "aln": "attention.output.LayerNorm",
+    "oln": "output.LayerNorm",
+}
+
 
 def convert(source: BinaryIO, folder: Path) -> None:
     """Convert ``source`` to a checkpoint in ``folder``, a form of an encoder."""
-    reader = _Reader(source.read())
-    sizes, epsilon = _read_head(reader)
-    pieces = _Pieces(reader)
-    _, size = reader.take("iI")  # a map of single characters that NMT and NFKC stand for here
-    reader.bytes(size)
-    weights = _read_weights(reader, sizes)
+    _take(source, "4si")  # the form and its version
+    sizes = dict(zip(_SIZES, _take(source, "7i"), strict=True))
+    epsilon, _ = _take(source, "fi")
+    pieces = _Pieces(source)
+    _, size = _take(source, "iI")  # a map of single characters that NMT and NFKC stand for here
+    source.seek(size, os.SEEK_CUR)
+    weights = _read_weights(source, sizes)
     config = {
         "architectures": ["BertModel"],
         "model_type": "bert",
@@ -62,40 +76,19 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-class _Reader:
-    """Reads little-endian numbers of a file one after the other."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.position = data, 0
-
-    def bytes(self, count: int) -> bytes:
-        """Return the next bytes."""
-        start, self.position = self.position, self.position + count
-        return self.data[start : self.position]
-
-    def take(self, form: str) -> tuple[Any, ...]:
-        """Return the next numbers, in a format of :mod:`struct`."""
-        return struct.unpack("<" + form, self.bytes(struct.calcsize("<" + form)))
-
-
-def _read_head(reader: _Reader) -> tuple[dict[str, int], float]:
-    """Return key in ``config.json`` → size, and the ε of normalisations."""
-    reader.take("4si")  # the form and its version
-    sizes = dict(zip(_SIZES, reader.take("7i"), strict=True))
-    epsilon, _ = reader.take("fi")
-    return sizes, epsilon
+def _take(source: BinaryIO, form: str) -> tuple[Any, ...]:
+    """Return the next little-endian numbers, in a format of :mod:`struct`."""
+    return struct.unpack("<" + form, source.read(struct.calcsize("<" + form)))
 
 
 class _Pieces:
     """The word pieces, their scores, and the special pieces."""
 
-    def __init__(self, reader: _Reader) -> None:
-        count, *special = reader.take("5i")
-        self.bos, self.eos, self.pad, self.unknown = special
-        (size,) = reader.take("Q")
-        offsets = np.frombuffer(reader.bytes(4 * (count + 1)), "<u4").tolist()
-        self.scores = np.frombuffer(reader.bytes(4 * count), "<f4").tolist()
-        text = reader.bytes(size)
+    def __init__(self, source: BinaryIO) -> None:
+        count, self.bos, self.eos, self.pad, self.unknown, size = _take(source, "5iQ")
+        offsets = np.frombuffer(source.read(4 * (count + 1)), "<u4").tolist()
+        self.scores = np.frombuffer(source.read(4 * count), "<f4").tolist()
+        text = source.read(size)
         self.names = [text[start:end].decode() for start, end in pairwise(offsets)]
         self.start, self.end = self.names[self.bos], self.names[self.eos]
 
@@ -138,48 +131,33 @@ class _Pieces:
         return tokeniser
 
 
-def _tensors(sizes: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Yield each tensor's name in the file, its name in a ``BertModel``, and its shape."""
-    hidden, inner = sizes["hidden_size"], sizes["intermediate_size"]
-    for short, long, size in (
-        ("word", "word", "vocab_size"),
-        ("pos", "position", "max_position_embeddings"),
-        ("type", "token_type", "type_vocab_size"),
-    ):
-        yield f"emb.{short}", f"embeddings.{long}_embeddings.weight", (sizes[size], hidden)
-    of_layer: dict[str, tuple[str, tuple[int, ...]]] = {
-        "q": ("attention.self.query", (hidden, hidden)),
-        "k": ("attention.self.key", (hidden, hidden)),
-        "v": ("attention.self.value", (hidden, hidden)),
-        "ao": ("attention.output.dense", (hidden, hidden)),
-        "fi": ("intermediate.dense", (inner, hidden)),
-        "fo": ("output.dense", (hidden, inner)),
-        "aln": ("attention.output.LayerNorm", (hidden,)),
-        "oln": ("output.LayerNorm", (hidden,)),
-    }
-    modules: dict[str, tuple[str, tuple[int, ...]]] = {
-        f"l{layer}.{short}": (f"encoder.layer.{layer}.{long}", shape)
-        for layer in range(sizes["num_hidden_layers"])
-        for short, (long, shape) in of_layer.items()
-    }
-    modules["emb.ln"] = "embeddings.LayerNorm", (hidden,)
-    for short, (long, shape) in modules.items():
-        yield f"{short}.w", f"{long}.weight", shape
-        yield f"{short}.b", f"{long}.bias", shape[:1]
-
-
-def _read_weights(reader: _Reader, sizes: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
+def _read_weights(source: BinaryIO, sizes: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
     """Return name in the checkpoint → tensor."""
-    (count,) = reader.take("i")
+    (count,) = _take(source, "i")
     entries: dict[str, tuple[int, int, int, int]] = {}
     for _ in range(count):
-        (length,) = reader.take("H")
-        name = reader.bytes(length).decode("ascii", "replace")
-        entries[name] = reader.take("BIQQ")
+        (length,) = _take(source, "H")
+        name = source.read(length).decode("ascii", "replace")
+        entries[name] = _take(source, "BIQQ")
+
+    def tensor(name: str) -> NDArray[np.float32]:
+        kind, _, position, length = entries[name]
+        source.seek(position)
+        return _tensor(source.read(length), kind)
+
     weights = {}
-    for short, long, shape in _tensors(sizes):
-        kind, _, reader.position, length = entries[short]
-        weights[long] = _tensor(reader.bytes(length), kind).reshape(shape)
+    for short, long in (("word", "word"), ("pos", "position"), ("type", "token_type")):
+        table = tensor(f"emb.{short}").reshape(-1, sizes["hidden_size"])
+        weights[f"embeddings.{long}_embeddings.weight"] = table
+    modules = {"emb.ln": "embeddings.LayerNorm"}
+    for layer in range(sizes["num_hidden_layers"]):
+        named = _OF_LAYER.items()
+        modules |= {f"l{layer}.{short}": f"encoder.layer.{layer}.{long}" for short, long in named}
+    for short, long in modules.items():
+        weight, bias = tensor(f"{short}.w"), tensor(f"{short}.b")
+        is_norm = weight.size == bias.size
+        weights[f"{long}.weight"] = weight if is_norm else weight.reshape(bias.size, -1)
+        weights[f"{long}.bias"] = bias
     return weights
 
 

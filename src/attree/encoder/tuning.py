@@ -124,12 +124,10 @@ def _tuned(
 
     from attree.encoder import masked_lm
     from attree.encoder.library import read_tokeniser
-    from attree.encoder.weights import check_pieces
 
     checkpoints, length = work / "tuning", recipe.length
     model, new_head = masked_lm.load_for_masking(folder, seed=seed)
-    tokeniser, pieces = read_tokeniser(folder)
-    check_pieces(pieces, model, folder)
+    tokeniser = read_tokeniser(folder, model)
     text = masked_lm.Sequences(read_texts(files), tokeniser, length=length)
     if len(text) < recipe.batch:
         problem = f"too little text: {len(text)} sequences of at most {length} pieces, at least "

@@ -68,8 +68,7 @@ def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Mod
         model.set_input_embeddings(_LongTable(table, dtype))
     if rounded or isinstance(model, Bert):
         model.to(dtype)
-    whole: nn.Module = model.eval().requires_grad_(False).to(device)
-    return whole
+    return model.eval().requires_grad_(False).to(device)
 
 
 def check_finite(model: Any, folder: Path) -> None:
@@ -151,9 +150,7 @@ def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | U
         return ours
     from attree.encoder.library import read_tokeniser
 
-    tokeniser, pieces = read_tokeniser(folder)
-    check_pieces(pieces, model, folder)
-    return tokeniser
+    return read_tokeniser(folder, model)
 
 
 def check_pieces(pieces: int, model: Any, folder: Path) -> None:

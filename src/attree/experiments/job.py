@@ -53,7 +53,7 @@ def run_job(
     def load() -> Any:
         from attree.encoder.load import load_encoder
 
-        return load_encoder(encoder, device=device)
+        return load_encoder(resolved, device=device)
 
     runner = _runner(rows, tables, manifests, records, load, output)
     head = has_new_head(Path(resolved.folder))

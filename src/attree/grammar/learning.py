@@ -163,8 +163,7 @@ def batches(
 def _shuffle(count: int, generator: torch.Generator | None) -> list[int]:
     if generator is None:
         return list(range(count))
-    order: list[int] = torch.randperm(count, generator=generator).tolist()
-    return order
+    return torch.randperm(count, generator=generator).tolist()
 
 
 def _generator(*seeds: int) -> torch.Generator:

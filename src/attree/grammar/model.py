@@ -23,11 +23,12 @@ summed beforehand, once for each word.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -59,8 +60,7 @@ class Rules:
 
     def likelihood(self) -> Tensor:
         """Return ``log p(words)``, the sum over all trees, (batch,); differentiable."""
-        likelihood: Tensor = _Inside.apply(*self._parts())
-        return likelihood
+        return _Inside.apply(*self._parts())
 
     @torch.no_grad()
     def marginals(self) -> Tensor:
@@ -247,26 +247,13 @@ class _Inside(torch.autograd.Function):
     def forward(ctx: Any, *parts: Tensor) -> Tensor:
         *tables, scale = parts
         ctx.chart = _Chart(*tables)
-        likelihood: Tensor = ctx.chart.fill(scale)
-        return likelihood
+        return ctx.chart.fill(scale)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         outside = _Outside(ctx.chart)
         outside.fill(gradient)
         return outside.root, outside.wide, outside.left, outside.right, outside.two, None
-
-
-class Bound(NamedTuple):
-    """The two parts of the bound, in nats; their difference is a lower bound of ``log p(words)``.
-
-    Attributes:
-        likelihood: (batch,), ``log p(words | z)`` for the drawn ``z``.
-        divergence: (batch,), the KL divergence of ``q`` from the prior.
-    """
-
-    likelihood: Tensor
-    divergence: Tensor
 
 
 class CompoundPCFG(nn.Module):
@@ -294,17 +281,21 @@ class CompoundPCFG(nn.Module):
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)
 
-    def forward(self, words: Tensor, noise: Tensor) -> Bound:
-        """Return the bound of a batch of sentences.
+    def forward(self, words: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both parts of the bound, in nats; the difference bounds ``log p(words)`` below.
 
         Args:
             words: int64 (batch, n), two words or more.
             noise: (batch, latent), standard normal: ``z = mean + deviation × noise``.
+
+        Returns:
+            (batch,) each: ``log p(words | z)`` for the drawn ``z``, and the KL divergence of ``q``
+            from the prior.
         """
         mean, log_variance = self.posterior(words)
         z = mean + (0.5 * log_variance).exp() * noise
         divergence = 0.5 * (mean**2 + log_variance.exp() - 1 - log_variance).sum(1)
-        return Bound(self.rules(words, z).likelihood(), divergence)
+        return self.rules(words, z).likelihood(), divergence
 
     def posterior(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and log variance of ``q(z | words)``, (batch, latent) each."""
@@ -343,8 +334,7 @@ class _Joined(nn.Module):
 
     def forward(self, symbols: Tensor, z: Tensor) -> Tensor:
         """(symbols, symbol size) and (batch, latent) → (batch, symbols, out)."""
-        joined: Tensor = self.symbol(symbols) + self.latent(z)[:, None]
-        return joined
+        return self.symbol(symbols) + self.latent(z)[:, None]
 
 
 class _Network(nn.Module):
@@ -362,8 +352,7 @@ class _Network(nn.Module):
         states = self.first(symbols, z)
         for lower, upper in (self.inner[:2], self.inner[2:]):
             states = functional.relu(upper(functional.relu(lower(states)))) + states
-        scores: Tensor = self.last(states)
-        return scores
+        return self.last(states)
 
 
 #: Represents every unknown word; no word of a text is empty.
@@ -399,9 +388,9 @@ class Vocabulary:
         counted = sorted((-count, word) for word, count in counts.items() if count >= least)
         return cls((UNKNOWN, *(word for _, word in counted if word != UNKNOWN)))
 
-    def __post_init__(self) -> None:
-        """Number the words."""
-        object.__setattr__(self, "_number", {word: n for n, word in enumerate(self.words)})
+    @functools.cached_property
+    def _number(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words)}
 
     @property
     def fingerprint(self) -> str:
@@ -410,8 +399,7 @@ class Vocabulary:
 
     def numbers(self, words: Iterable[str]) -> np.ndarray:
         """Return the numbers of words, int64 (words,), 0 for unknown ones."""
-        number_of: dict[str, int] = self._number  # type: ignore[attr-defined]
-        return np.array([number_of.get(normalise(word), 0) for word in words], np.int64)
+        return np.array([self._number.get(normalise(word), 0) for word in words], np.int64)
 
     def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
         """Number the words of sentences; each word is one piece, rare ones the same."""

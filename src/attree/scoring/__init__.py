@@ -1,22 +1,25 @@
 """Split scores: how good it is to split the span ``[i, j)`` at ``k``, from an association matrix.
 
-To add a score, write a :class:`SplitScore` in ``spans.py`` or in a new file, and add a line here.
+To add a score, write its terms in ``spans.py`` or in a new file, and add a line here.
 Importing this package imports no heavy library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    #: ``terms(values, n_words, prefix, out)`` writes the table of left and right terms to ``out``
+    #: (see :mod:`attree.scoring.tables` for the equation and the tables); ``values`` are the
+    #: associations, ``prefix`` their prefix sums.
     Terms = Callable[[NDArray[Any], NDArray[np.int64], Floats, Floats], None]
 
-#: split score → its :class:`SplitScore`
+#: split score → its left and right terms (:data:`Terms`), or None if it is the cross term alone
 SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
     "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",
@@ -32,17 +35,3 @@ ASSOCIATIONS = ("raw", "log")
 
 #: Added before every logarithm of an association, since float16 attention holds zeros.
 FLOOR = 1e-6
-
-
-class SplitScore(NamedTuple):
-    """A split score (see :mod:`attree.scoring.tables` for the equation and the tables).
-
-    Attributes:
-        terms: ``terms(values, n_words, prefix, out)`` writes the table of left and right terms to
-            ``out``; ``values`` are the associations, ``prefix`` their prefix sums. None if the
-            score has no such terms.
-        cross: whether the cross term counts.
-    """
-
-    terms: Terms | None
-    cross: bool

@@ -49,7 +49,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.compiled import kernel
-from attree.scoring import SplitScore
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -103,13 +102,13 @@ def _fill(n_words: _Ints, prefix: _Floats, terms: _Floats, outside: bool) -> Non
 
 
 #: UPOA, FPOA: minus the mean association across the split
-OUTSIDE = SplitScore(terms=None, cross=True)
+OUTSIDE = None
 
 #: UPIO, FPIO: ``s_span(i, k) + s_span(k, j)`` with ``s_span = s_in - s_out``
-INSIDE_OUTSIDE = SplitScore(terms=partial(span_terms, outside=True), cross=False)
+INSIDE_OUTSIDE = partial(span_terms, outside=True)
 
 #: Mareček and Rosa: ``s_in(i, k) + s_in(k, j)``
-INSIDE = SplitScore(terms=partial(span_terms, outside=False), cross=False)
+INSIDE = partial(span_terms, outside=False)
 
 
 #: λ of the runs with a bias that Kim et al. report
@@ -167,15 +166,11 @@ def _spans(matrix: _Floats) -> _Floats:
     return _both_sides(np.pad(matrix, ((0, 1), (1, 0))))
 
 
-def _score(table_of: Callable[[_Floats], _Floats]) -> SplitScore:
-    return SplitScore(terms=partial(_terms_by_sentence, table_of), cross=False)
-
-
 #: Kim et al.: the distance of the two words beside the split
-ADJACENT = _score(partial(_distances, right_bias=0.0))
+ADJACENT = partial(_terms_by_sentence, partial(_distances, right_bias=0.0))
 #: the same with their bias to right branching
-ADJACENT_RIGHT = _score(partial(_distances, right_bias=_RIGHT_BIAS))
+ADJACENT_RIGHT = partial(_terms_by_sentence, partial(_distances, right_bias=_RIGHT_BIAS))
 #: Kim, Li and Lee: the mean over all pairs of words of a span
-PAIR = _score(_pairs)
+PAIR = partial(_terms_by_sentence, _pairs)
 #: the association itself, which holds the score of every span
-SPANS = _score(_spans)
+SPANS = partial(_terms_by_sentence, _spans)

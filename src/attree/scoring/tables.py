@@ -11,21 +11,23 @@ ends or begins at ``k``. ``cross`` is computed from the prefix sums of ``a + a�
 only the lower triangle is filled. A sentence of ``n`` words takes two tables of ``(n+1)²`` float64
 cells, 16 bytes a word squared: 0.4 GB at 5,000 words.
 
-A score is a :class:`.SplitScore`, which tells whether the cross term counts, and has a function
-that writes the table of left and right terms. A score that depends on ``k`` alone is
-``left(i, k) = d(k)``, ``right = 0``.
+A score is the cross term alone, or a function that writes the table of left and right terms, and
+then the cross term does not count; decoders may add terms to either. A score that depends on ``k``
+alone is ``left(i, k) = d(k)``, ``right = 0``.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.registry import check_name, choose
-from attree.scoring import FLOOR, SCORES, SplitScore
+from attree.scoring import ASSOCIATIONS, FLOOR, SCORES
 from attree.scoring.prefix import prefix_sums, table_cells
+
+if TYPE_CHECKING:
+    from attree.scoring import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,33 +88,24 @@ def split_scores(
             sentences after another, since new memory can cost as much as a chart. Allocated by
             default.
     """
-    scorer: SplitScore = choose(SCORES, score, what="score")
+    write_terms: Terms | None = choose(SCORES, score, what="score")
     if room is None:
         room = np.empty((2, table_cells(n_words)))
     prefix, not_finite = prefix_sums(values, n_words, room[0])
-    if scorer.terms is None:
-        return SplitScores(n_words, prefix, np.zeros(0), scorer.cross, not_finite)
-    scorer.terms(values, n_words, prefix, room[1])
-    return SplitScores(n_words, prefix, room[1], scorer.cross, not_finite)
+    if write_terms is None:
+        return SplitScores(n_words, prefix, np.zeros(0), True, not_finite)
+    write_terms(values, n_words, prefix, room[1])
+    return SplitScores(n_words, prefix, room[1], False, not_finite)
 
 
 def transform(values: NDArray[Any], association: str) -> NDArray[Any]:
-    """Transform ``values`` (float16, 32 or 64, any shape) as ``association`` says.
+    """Transform ``values`` (float16, 32 or 64, any shape) by one of ``scoring.ASSOCIATIONS``.
 
     Logarithms are in float64. Negative values become NaN, for which decoding raises an error with
     the sentence's number.
     """
-    check_name(association, TRANSFORMS, f"unknown association {association!r}")
-    return TRANSFORMS[association](values)
-
-
-def _log(values: NDArray[Any]) -> NDArray[Any]:
+    check_name(association, ASSOCIATIONS, f"unknown association {association!r}")
+    if association == "raw":
+        return values
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.log(values.astype(np.float64) + FLOOR)
-
-
-#: association → its transform; the names are those of :data:`attree.scoring.ASSOCIATIONS`
-TRANSFORMS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
-    "raw": lambda values: values,
-    "log": _log,
-}

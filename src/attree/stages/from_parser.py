@@ -21,6 +21,7 @@ from attree.base.schemas import (
 )
 from attree.base.terminal import progress
 from attree.encoder.load import load_encoder
+from attree.encoder.source import find_encoder
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.training.parser import TrainedModel, TrainedParser
@@ -155,7 +156,7 @@ def write_speeds(
     words = table["words"].slice(0, first).to_pylist()
     chosen = Overrides(encoder=str(encoder))
     sources = {name: find_parser(path, chosen) for name, path in parsers.items()}
-    loaded = load_encoder(encoder, device=device, threads=1)
+    loaded = load_encoder(find_encoder(encoder), device=device, threads=1)
     speeds = {}
     for name, source in sources.items():
         alike = source.encoder.fingerprint == loaded.fingerprint

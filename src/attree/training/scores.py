@@ -21,7 +21,6 @@ from attree.base.registry import choose
 from attree.decoding import DECODERS
 from attree.decoding.constrained import decode_under
 from attree.decoding.decoders import binary_trees
-from attree.scoring import SCORES
 from attree.scoring.tables import SplitScores
 from attree.training.inside import marginals
 from attree.trees.constraints import Constraints
@@ -163,8 +162,7 @@ def _both_sides(span: Tensor) -> Tensor:
 
 
 #: split score → its left and right terms as in :mod:`attree.scoring.tables`, (batch, n + 1, n + 1):
-#: ``left(i, k)`` at ``[k, i]``, ``right(k, j)`` at ``[k, j]``; None if there are none. Whether
-#: the cross term counts is set in the score's own module.
+#: ``left(i, k)`` at ``[k, i]``, ``right(k, j)`` at ``[k, j]``; None if it is the cross term alone.
 TERMS: dict[str, Callable[[SpanScores], Tensor] | None] = {
     "outside": None,
     "inside_outside": lambda scores: _both_sides(scores.span),
@@ -182,25 +180,23 @@ def split_values(
         b, i, k, j: sentence, start, split and end of each.
     """
     terms = TERMS[score]
-    values = scores.span.new_zeros(())
     if terms is not None:
         table = terms(scores)
-        values = table[b, k, i] + table[b, k, j]
-    if choose(SCORES, score, what="score").cross:
-        square = square_sums(scores.table)
-        across = square[b, i, j] - square[b, i, k] - square[b, k, j]
-        values = values - across / (2 * (k - i) * (j - k)).clamp(min=1)
-    return values
+        return table[b, k, i] + table[b, k, j]
+    square = square_sums(scores.table)
+    across = square[b, i, j] - square[b, i, k] - square[b, k, j]
+    return -across / (2 * (k - i) * (j - k)).clamp(min=1)
 
 
 def split_tables(scores: SpanScores, score: str) -> SplitScores:
     """Return the split scores of a batch in the form that decoders read."""
     n_words = scores.n_words.cpu().numpy()
-    terms_of, cross = TERMS[score], choose(SCORES, score, what="score").cross
-    blank = np.zeros(int(((n_words + 1) ** 2).sum()))
-    sums = _flat(scores.table + scores.table.transpose(1, 2), n_words) if cross else blank
-    terms = np.zeros(0) if terms_of is None else _flat(terms_of(scores), n_words)
-    return SplitScores(n_words, sums, terms, has_cross=cross)
+    terms_of = TERMS[score]
+    if terms_of is None:
+        sums = _flat(scores.table + scores.table.transpose(1, 2), n_words)
+        return SplitScores(n_words, sums, np.zeros(0), has_cross=True)
+    terms = _flat(terms_of(scores), n_words)
+    return SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
 
 
 def decode(
