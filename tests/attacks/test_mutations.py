@@ -274,7 +274,7 @@ def _rows(file: Path) -> None:
 
 
 def _language(folder: Path) -> None:
-    rules_for(read_description(folder).language or "xx")
+    rules_for(read_description(folder).about.language or "xx")
 
 
 #: What reads a file, given its folder or itself, and the file.
