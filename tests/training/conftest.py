@@ -11,7 +11,7 @@ import pytest
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
 from attree.cli.main import app
-from attree.encoder.source import resolve
+from attree.encoder.source import find_encoder, resolve
 from attree.training.gold import GoldTrees, read_trees
 from tests.command_line import CliRunner, Result
 from tests.encoder.checkpoints import save
@@ -85,7 +85,7 @@ def resolved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def encoder(resolved: Path):
     from attree.encoder.load import load_encoder
 
-    return load_encoder(resolved, device="cpu", threads=1)
+    return load_encoder(find_encoder(resolved), device="cpu", threads=1)
 
 
 @pytest.fixture

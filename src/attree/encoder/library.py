@@ -18,7 +18,7 @@ from attree.base.errors import AttreeError
 from attree.base.process import without_collecting
 from attree.encoder import attention
 from attree.encoder.checkpoint import only_checked
-from attree.encoder.weights import check_pieces
+from attree.encoder.pieces import check_pieces
 
 with without_collecting():
     from transformers import (

@@ -17,13 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from attree.base.errors import AttreeError
 from attree.encoder.spelling import plain
 
 if TYPE_CHECKING:
@@ -253,6 +254,14 @@ def read_unigram(folder: Path) -> UnigramTokeniser | None:
     except Exception:
         return None
     return UnigramTokeniser(unigram, backend, unknown, padding) if unk_id == unknown else None
+
+
+def check_pieces(pieces: int, model: Any, folder: Path) -> None:
+    """Refuse a tokeniser with more pieces than ``model`` has embeddings."""
+    if pieces > model.get_input_embeddings().num_embeddings:
+        problem = "the tokeniser has more pieces than the encoder has embeddings"
+        fix = "check that tokeniser and model.safetensors belong together"
+        raise AttreeError("piece-count", problem, file=folder, fix=fix)
 
 
 #: What a batch costs beside its pieces, as a share of the most pieces of a batch.

@@ -16,7 +16,7 @@ from torch import nn
 from attree.base.errors import DEBUG, AttreeError
 from attree.base.terminal import say
 from attree.encoder.bert import Bert, read_bert
-from attree.encoder.pieces import UnigramTokeniser, read_unigram
+from attree.encoder.pieces import UnigramTokeniser, check_pieces, read_unigram
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -151,11 +151,3 @@ def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | U
     from attree.encoder.library import read_tokeniser
 
     return read_tokeniser(folder, model)
-
-
-def check_pieces(pieces: int, model: Any, folder: Path) -> None:
-    """Refuse a tokeniser with more pieces than ``model`` has embeddings."""
-    if pieces > model.get_input_embeddings().num_embeddings:
-        problem = "the tokeniser has more pieces than the encoder has embeddings"
-        fix = "check that tokeniser and model.safetensors belong together"
-        raise AttreeError("piece-count", problem, file=folder, fix=fix)
