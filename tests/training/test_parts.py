@@ -14,7 +14,7 @@ from attree.encoder.pieces import Pieces
 from attree.scoring import FLOOR
 from attree.training import projection as projections
 from attree.training.features import Layout, SentenceFeatures, read_back
-from attree.training.parts import BoundaryPart, HeadPart, SpanPart, sum_parts
+from attree.training.parts import Batch, BoundaryPart, HeadPart, SpanPart, SpanScorer, sum_parts
 from attree.training.projection import Projection, StateBatch, association_of, initialise
 from attree.training.recipes import RECIPES
 from tests.refusals import refused
@@ -60,6 +60,24 @@ def test_a_uniform_start_averages_the_heads(combination: str):
         n = len(expected)
         np.testing.assert_allclose(row[:n, :n], expected, atol=1e-5)
         assert row[n:].abs().sum() == row[:, n:].abs().sum() == 0
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
+def test_a_frozen_scorer_multiplies_in_the_type_of_the_states(dtype: torch.dtype, most: float):
+    generator = torch.Generator().manual_seed(0)
+    sides = tuple(torch.randn(2, 3, 8, 5, generator=generator).to(dtype))
+    shapes = {"boundary": {"layers": [0], "hidden": 5}}
+    scorer = SpanScorer(replace(HEADS, parts=("boundary",)), shapes)
+    with torch.no_grad():
+        scorer.parts["boundary"].weights.copy_(torch.randn(5, 4, generator=generator))
+        batch = Batch(torch.tensor(LENGTHS), {"boundary": sides})
+        exact = scorer.scores(batch).span
+        scorer.freeze(dtype)
+        frozen = scorer.scores(batch).span
+    assert frozen.dtype == exact.dtype == torch.float64
+    if dtype == torch.bfloat16:
+        assert not torch.allclose(frozen, exact, rtol=1e-5)
+    assert exact.abs().max() > 0 and (frozen - exact).abs().max() < most * exact.abs().max()
 
 
 def test_boundaries_are_scored_at_both_ends():

@@ -300,7 +300,7 @@ class TrainedModel:
 
     def __init__(self, trained: TrainedParser, encoder: Encoder, threshold: float = 0.0) -> None:
         trained.check(encoder)
-        trained.scorer.freeze()
+        trained.scorer.freeze(encoder.dtype)
         self.trained, self.encoder, self.threshold = trained, encoder, threshold
         self.labelled = trained.recipe.decoder == "labelled_risk"
         self.tagged = bool(trained.shape.get("tags", {}).get("names"))

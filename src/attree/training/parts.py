@@ -188,7 +188,7 @@ class BoundaryReader(ScorePart):
 
     def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every span of a batch, with dropout if ``noise`` is given."""
-        states = (dropout(side, self.rate, noise) for side in features)
+        states = (dropout(side.float(), self.rate, noise) for side in features)
         before, after = map(functional.linear, states, self.sides())
         return self.read((before, after), n_words)
 
@@ -241,7 +241,7 @@ def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> Sides:
     after[sentence, n_words] = torch.minimum(last_word + 1, last_piece)
     before = (after - 1).clamp(min=0)
     before[sentence, n_words] = last_word
-    states = torch.cat([output.states[layer] for layer in layers], -1).float().flatten(0, 1)
+    states = torch.cat([output.states[layer] for layer in layers], -1).flatten(0, 1)
     first = sentence[:, None] * word_of.shape[1]
 
     def at(piece: Tensor) -> Tensor:
@@ -709,19 +709,20 @@ class _Shared:
 
     Args:
         parts: by name.
+        dtype: to multiply in; scores are summed in wider types.
     """
 
-    def __init__(self, parts: Mapping[str, BoundaryReader]) -> None:
+    def __init__(self, parts: Mapping[str, BoundaryReader], dtype: torch.dtype) -> None:
         before, after = zip(*(part.sides() for part in parts.values()), strict=True)
-        self._parts, self._sizes = parts, [len(weights) for weights in before]
-        self._sides = [packed(torch.cat(side)) for side in (before, after)]
+        self._parts, self._sizes, self._dtype = parts, [len(weights) for weights in before], dtype
+        self._sides = [packed(torch.cat(side).to(dtype)) for side in (before, after)]
 
     def scores(self, batch: Batch) -> dict[str, SpanScores]:
         """Score every span of a batch by each part, from one product for all of them."""
         states = batch.features[next(iter(self._parts))]
         pairs = zip(self._sides, states, strict=True)
-        products = zip(*(side(x).split(self._sizes, -1) for side, x in pairs), strict=True)
-        parts = zip(self._parts.items(), products, strict=True)
+        sides = [side(x.to(self._dtype)).float().split(self._sizes, -1) for side, x in pairs]
+        parts = zip(self._parts.items(), zip(*sides, strict=True), strict=True)
         return {name: part.read(sides, batch.n_words) for (name, part), sides in parts}
 
 
@@ -780,10 +781,13 @@ class SpanScorer(nn.Module):
         tensors = [output.attention, *output.states.values()]
         return Batch(output.batch.n_words, features, sum(tensor.nbytes for tensor in tensors))
 
-    def freeze(self) -> None:
+    def freeze(self, dtype: torch.dtype = torch.float32) -> None:
         """Pack copies of the weights for parsing, those of parts that read the same together.
 
         The weights must not be trained any more.
+
+        Args:
+            dtype: of the encoder's states, which parts multiply by their weights.
         """
         groups: dict[Any, dict[str, BoundaryReader]] = {}
         for name, part in self.each().items():
@@ -791,7 +795,7 @@ class SpanScorer(nn.Module):
                 part.projection.freeze()
             if isinstance(part, BoundaryReader):
                 groups.setdefault(part.reads(), {})[name] = part
-        self._shared = [_Shared(group) for group in groups.values()]
+        self._shared = [_Shared(group, dtype) for group in groups.values()]
 
     def scores(self, batch: Batch, noise: Noise = None) -> SpanScores:
         """Score every span of a batch, with dropout if ``noise`` is given."""
