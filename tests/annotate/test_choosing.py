@@ -29,7 +29,8 @@ from attree.parsers.parser import Parser
 from attree.raw_text.words import tokeniser
 from attree.training.fit import fit
 from attree.training.gold import read_trees
-from attree.training.parser import TrainedModel
+from attree.training.inside import entropy
+from attree.training.parser import TrainedChart, TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests.bulk.test_trained import run
 from tests.command_line import CliRunner
@@ -113,7 +114,11 @@ def fitted(encoder, treebank: Path):
 def test_what_is_measured_is_that_of_each_sentence_alone(encoder, fitted, words: list[list[str]]):
     parser = Parser(TrainedModel(fitted, encoder))
     found = measure(parser, [*words, ["cat"] * 900])
-    alone = [parser.chart(sentence).entropy / len(sentence) for sentence in words]
+    alone = []
+    for sentence in words:
+        scores = parser.chart(sentence).scores
+        assert isinstance(scores, TrainedChart)
+        alone.append(entropy(*scores._arrays())[0] / len(sentence))
     np.testing.assert_allclose(found.unsure[:-1], alone, atol=1e-4)
     assert np.isnan(found.unsure[-1])
     assert found.brackets[:-1].tolist() == [len(sentence) - 1 for sentence in words]

@@ -98,9 +98,8 @@ def test_every_decoder_keeps_to_constraints():
 
 def test_what_has_no_distribution_says_so():
     _, chart = example(0, 4, "outside", "greedy")
-    for ask in (chart.entropy, lambda: chart.marginals(Constraints())):
-        with refused("no-distribution"):
-            ask()
+    with refused("no-distribution"):
+        chart.marginals(Constraints())
     with pytest.raises(NotFiniteError):
         recipe = {"association": "raw", "score": "outside", "decoder": "greedy"}
         SplitChart.of(np.full(9, np.nan), [3], **recipe)

@@ -153,10 +153,6 @@ class SplitChart:
         """Refuse: the scores of splits are no distribution."""
         raise no_distribution()
 
-    def entropy(self) -> float:
-        """Refuse: the scores of splits are no distribution."""
-        raise no_distribution()
-
 
 def no_distribution() -> AttreeError:
     """Return the error for a parser without probabilities of trees."""

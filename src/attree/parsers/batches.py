@@ -95,22 +95,28 @@ class SentenceScores(Protocol):
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
         """Return (n + 1, n + 1): the probability of every span under the constraints."""
 
-    def entropy(self) -> float:
-        """Return the entropy of the distribution over binary trees, in nats."""
 
-
-class Decoder(Protocol):
-    """Makes trees of features.
+class Model(Protocol):
+    """The part of a parser that differs between kinds; its steps may run in different threads.
 
     Attributes:
+        encoder: turns words into pieces.
         labelled: whether spans have labels.
         tagged: whether words have tags.
         has_distribution: whether spans have marginals.
     """
 
+    encoder: Encoder
     labelled: bool
     tagged: bool
     has_distribution: bool
+
+    @property
+    def trained(self) -> TrainedParser | None:
+        """What trees trained, if they did."""
+
+    def features(self, pieces: Sequence[Pieces]) -> Any:
+        """Run the encoder over one batch and return the features that trees are made from."""
 
     def trees(self, features: Any, known: Known = NOTHING_KNOWN) -> Trees:
         """Return a tree, with the scores of its spans, for each sentence of the batch.
@@ -123,23 +129,6 @@ class Decoder(Protocol):
         Raises:
             NotFiniteError: the scores of a sentence are NaN or infinite.
         """
-
-
-class Model(Decoder, Protocol):
-    """The part of a parser that differs between kinds; its steps may run in different threads.
-
-    Attributes:
-        encoder: turns words into pieces.
-    """
-
-    encoder: Encoder
-
-    @property
-    def trained(self) -> TrainedParser | None:
-        """What trees trained, if they did."""
-
-    def features(self, pieces: Sequence[Pieces]) -> Any:
-        """Run the encoder over one batch and return the features that trees are made from."""
 
     def chart(self, features: Any) -> SentenceScores:
         """Return the scores of the only sentence of a batch, for repeated decoding."""

@@ -120,15 +120,6 @@ class Chart:
         """
         return self.scores.marginals(constraints or _NOTHING)
 
-    @property
-    def entropy(self) -> float:
-        """``H = −Σ p(tree) log p(tree)`` over the binary trees of the sentence, in nats.
-
-        Raises:
-            AttreeError: the parser has no distribution over trees.
-        """
-        return self.scores.entropy()
-
 
 #: A sentence as a string or a list of words.
 Sentence = str | Sequence[str]

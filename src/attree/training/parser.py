@@ -29,7 +29,7 @@ from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
 from attree.training.features import run
 from attree.training.gold import GoldTree
-from attree.training.inside import entropy, log_partitions, marginals
+from attree.training.inside import log_partitions, marginals
 from attree.training.label_trees import (
     best_labelled,
     best_optional,
@@ -392,7 +392,8 @@ class TrainedChart:
         Raises:
             AttreeError: the parser is not a tree CRF.
         """
-        self._check()
+        if not self.recipe.has_distribution:
+            raise no_distribution()
         if self.scores.labels is not None:
             return phrase_marginals(self.scores, constraints)
         scores, n_words = self._arrays()
@@ -401,18 +402,5 @@ class TrainedChart:
             chances[span] = 0.0
         return np.clip(chances, 0.0, 1.0)
 
-    def entropy(self) -> float:
-        """Return the entropy over binary trees, in nats.
-
-        Raises:
-            AttreeError: the parser is not a tree CRF.
-        """
-        self._check()
-        return float(entropy(*self._arrays())[0])
-
     def _arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         return self.scores.span.cpu().numpy(), self.scores.n_words.cpu().numpy()
-
-    def _check(self) -> None:
-        if not self.recipe.has_distribution:
-            raise no_distribution()
