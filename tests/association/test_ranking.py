@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,17 +87,17 @@ def test_every_head_is_scored(manifest: Path, stage: Stage) -> None:
 
 def test_a_draw_of_trees(manifest: Path, stage: Stage) -> None:
     table = stage.folder / "dev.parquet"
-    gold = gold_of(table)
-    ranking = rank(manifest, gold, UPOA, trees=3, seed=1)
+    drawn = partial(choose, manifest, table, UPOA, "best")
+    ranking = drawn(trees=3, seed=1)
     chosen = ranking.sentences.tolist()
     assert len(chosen) == 3 and 5 not in chosen, "a sentence of one word is no tree to tune on"
     rows = [row for row in pq.read_table(table).to_pylist() if row["sentence"] in chosen]
     np.testing.assert_allclose(ranking.f1.corpus_f1, naive_f1(rows, stage.matrices("all")))
-    again = rank(manifest, gold, UPOA, trees=3, seed=1)
+    again = drawn(trees=3, seed=1)
     assert again.sentences.tolist() == chosen
-    draws = {tuple(rank(manifest, gold, UPOA, trees=3, seed=s).sentences) for s in range(8)}
+    draws = {tuple(drawn(trees=3, seed=s).sentences) for s in range(8)}
     assert len(draws) > 1
-    assert len(rank(manifest, gold, UPOA, trees=100).sentences) == 7
+    assert len(drawn(trees=100).sentences) == 7
 
 
 def test_a_draw_does_not_depend_on_the_order_and_grows() -> None:

@@ -12,6 +12,7 @@ import importlib.util
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ import torch
 from transformers import AutoModel
 
 from attree.association.columns import Column
-from attree.association.compute import ShardTask, StageSettings, write_shard
+from attree.association.compute import ShardTask, StageSettings, run_task
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import batches, pad
 from attree.encoder.source import resolve
@@ -102,6 +103,7 @@ def _stage(
         with tempfile.TemporaryDirectory() as folder:
             shard = f"{folder}/shard.parquet"
             task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {})
-            write_shard(encoder, sentences, task)
+            with patch("attree.association.compute._table", lambda path: sentences):
+                run_task(task, encoder)
 
     return timed(write)

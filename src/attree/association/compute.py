@@ -79,30 +79,23 @@ class ShardTask:
     metadata: Mapping[str, Any]
 
 
-def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
-    """Read the sentences of a shard and write it; return ``task``."""
-    write_shard(encoder, _table(task.sentences).slice(task.start, task.stop - task.start), task)
-    return task
-
-
 @functools.lru_cache(maxsize=1)
 def _table(path: str) -> pa.Table:
     return read_table(path, schema=SENTENCES_SCHEMA)[0]
 
 
-def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
-    """Compute the associations of some sentences and write a shard, whole or not at all.
+def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
+    """Compute the associations of a shard's sentences and write it, whole or not at all.
 
-    Args:
-        encoder: a loaded encoder.
-        sentences: rows of a table ``schemas.SENTENCES_SCHEMA``.
-        task: the shard.
+    Returns:
+        ``task``.
 
     Raises:
         AttreeError: a sentence is too long and the settings refuse that; the message names it.
     """
     from attree.encoder.pieces import batches
 
+    sentences = _table(task.sentences).slice(task.start, task.stop - task.start)
     pieces = encoder.tokenise(sentences["words"].to_pylist())
     numbers = sentences["sentence"].to_numpy().astype(np.int32)
     n_words = np.array([sentence.n_words for sentence in pieces], np.int32)
@@ -135,6 +128,7 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
         if long.size:
             none = {name: np.empty(0, column.dtype) for name, column in task.columns.items()}
             shard.add(numbers[long], n_words[long], n_unknown[long], status=TOO_LONG, values=none)
+    return task
 
 
 def _values(

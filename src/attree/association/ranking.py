@@ -68,8 +68,6 @@ def rank(
     recipe: Recipe,
     *,
     source: str = ATTENTION,
-    trees: int | None = None,
-    seed: int = 0,
     only: NDArray[np.int32] | None = None,
     agreement: bool = False,
 ) -> Ranking:
@@ -83,25 +81,20 @@ def rank(
         gold: the gold trees of its sentences.
         recipe: how associations are parsed.
         source: the source whose units are ranked; the manifest has all of them.
-        trees: rank on this many sentences drawn at random, or on all if there are fewer.
-        seed: seed of the draw.
-        only: rank on the sentences with these numbers, instead of a draw.
+        only: rank on the sentences with these numbers, not on all.
         agreement: whether heads are also compared with each other.
 
     Raises:
         AttreeError: the manifest has other sentences, or none can be scored.
     """
     heads = column_units(read_manifest(manifest), all_of(source), manifest)
-    chosen = only
-    if chosen is None and trees is not None:
-        chosen = draw(gold.sentence[gold.n_words > 1], trees, seed)
     counts, used, without = None, [], 0
     agreed, compared = np.zeros(len(heads)), 0
     for batch in read(manifest, all_of(source)):
         without += int(((batch.n_associated == 0) & (batch.n_words > 0)).sum())
         wanted = batch.n_associated > 1
-        if chosen is not None:
-            wanted &= np.isin(batch.sentence, chosen)
+        if only is not None:
+            wanted &= np.isin(batch.sentence, only)
         if not wanted.all():
             batch = batch.take(np.flatnonzero(wanted))
         used.append(batch.sentence)
@@ -153,14 +146,23 @@ def rank_heads(
 ) -> Ranking:
     """Rank every head, select some, and write the table of heads and the selection.
 
-    Heads are selected by ``rank_by``; the other arguments are as for :func:`rank`. Selection by
-    agreement does not use the gold trees; the table has F1 all the same, for information.
+    Heads are selected by ``rank_by``. Selection by agreement does not use the gold trees; the table
+    has F1 all the same, for information.
+
+    Args:
+        manifest, recipe, source: as for :func:`rank`.
+        sentences: the table of the manifest's sentences.
+        select: how many heads are selected, or which.
+        rank_by: a name of ``RANKED_BY``.
+        trees: rank on this many sentences drawn at random, on all if None or if there are fewer.
+        seed: of the draw.
+        table, selection: the files to write.
     """
     attention = read_manifest(manifest)
-    gold, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
-    by_agreement = rank_by == AGREEMENT
-    how: dict[str, Any] = {"source": source, "trees": trees, "seed": seed}
-    ranking = rank(manifest, Parses.gold(gold), recipe, agreement=by_agreement, **how)
+    gold_table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
+    gold, by_agreement = Parses.gold(gold_table), rank_by == AGREEMENT
+    drawn = None if trees is None else draw(gold.sentence[gold.n_words > 1], trees, seed)
+    ranking = rank(manifest, gold, recipe, source=source, only=drawn, agreement=by_agreement)
     grid = ranking.grid(rank_by)
     chosen = select.apply(grid, AGREEMENT if by_agreement else "F1")
     if trees is not None and len(ranking.sentences) < trees:
