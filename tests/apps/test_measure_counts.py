@@ -134,7 +134,7 @@ def test_counts_are_those_of_parsers_played_through(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_trees_span_by_span(seed: int) -> None:
     trees, spans = random_trees(seed)
-    found, types = of_trees(trees), phrase_types(trees)
+    found, (tree, (label, number, mean_length)) = of_trees(trees), phrase_types(trees)
     for place, (n, one) in enumerate(zip(trees.n_words.tolist(), spans, strict=True)):
         assert found.nodes[place] == len(one)
         deepest = max((sum(s <= i < e for s, e, _ in one) for i in range(n)), default=0)
@@ -146,12 +146,11 @@ def test_trees_span_by_span(seed: int) -> None:
         for name, share in (("left", found.left_branching), ("right", found.right_branching)):
             np.testing.assert_allclose(share[place], sides[name] / total if total else np.nan)
         mine = {
-            types.label[row]: (types.number[row], types.mean_length[row])
-            for row in np.flatnonzero(types.tree == place)
+            label[row]: (number[row], mean_length[row]) for row in np.flatnonzero(tree == place)
         }
         assert list(mine) == sorted({label for *_, label in one})
-        for label, (count, length) in mine.items():
-            lengths = [e - s for s, e, name in one if name == label]
+        for of_label, (count, length) in mine.items():
+            lengths = [e - s for s, e, name in one if name == of_label]
             assert (count, pytest.approx(length)) == (len(lengths), np.mean(lengths))
 
 
@@ -180,9 +179,9 @@ def test_a_tree_counted_by_hand() -> None:
     assert found.mean_phrase_length.tolist() == [(7 + 5 + 2 + 3 + 2 + 2 + 1) / 7]
     # right: PP, its NP, VP; left: the NP of five words and that of two
     assert (found.right_branching.tolist(), found.left_branching.tolist()) == ([0.6], [0.4])
-    types = phrase_types(trees)
-    assert types.label == ["ADVP", "NP", "PP", "S", "VP"]
-    assert types.number.tolist() == [1, 3, 1, 1, 1]
+    _, (label, number, _) = phrase_types(trees)
+    assert label == ["ADVP", "NP", "PP", "S", "VP"]
+    assert number.tolist() == [1, 3, 1, 1, 1]
 
 
 @pytest.mark.parametrize(("kind", "right"), [("right_branching", 1.0), ("left_branching", 0.0)])
@@ -207,4 +206,4 @@ def test_distinct_spans_are_those_that_f1_counts(seed: int) -> None:
 def test_no_trees() -> None:
     none = Trees.concatenate([])
     assert of_words(none).depth.size == of_trees(none).depth.size == 0
-    assert phrase_types(none).label == []
+    assert phrase_types(none)[1] == [[], [], []]

@@ -38,6 +38,8 @@ from attree.bulk.output import Rows
 from attree.trees.trees import Trees
 
 _Integers = NDArray[np.int64]
+#: The position of the tree of each row of a table, and the further columns.
+Counted = tuple[_Integers, list[Any]]
 
 
 class OfWords(NamedTuple):
@@ -71,22 +73,6 @@ class OfTrees(NamedTuple):
     mean_phrase_length: NDArray[np.float64]
     right_branching: NDArray[np.float64]
     left_branching: NDArray[np.float64]
-
-
-class PhraseTypes(NamedTuple):
-    """Nodes by tree and label; each (pairs,), ordered by tree, then label.
-
-    Attributes:
-        tree: position of the tree.
-        label: the label.
-        number: number of nodes with the label.
-        mean_length: mean number of words of these nodes.
-    """
-
-    tree: _Integers
-    label: list[str]
-    number: _Integers
-    mean_length: NDArray[np.float64]
 
 
 def distinct(trees: Trees) -> Trees:
@@ -131,18 +117,22 @@ def of_trees(trees: Trees) -> OfTrees:
     )
 
 
-def phrase_types(trees: Trees) -> PhraseTypes:
-    """Count the nodes of each label; the result is empty for trees without labels."""
+def phrase_types(trees: Trees) -> Counted:
+    """Count the nodes of each label; the result is empty for trees without labels.
+
+    Returns:
+        the tree of each pair of tree and label, ordered by tree, then label; and the columns of
+        their label, their number of nodes, and the mean number of words of these.
+    """
     if trees.labels is None or not trees.labels.size:
-        none = np.zeros(0, np.int64)
-        return PhraseTypes(none, [], none, none.astype(np.float64))
+        return np.zeros(0, np.int64), [[], [], []]
     rank = np.argsort(np.argsort(trees.label_names))  # so that labels come in their order
     keys = trees.tree_of * len(trees.label_names) + rank[trees.labels]
     unique, groups, count = np.unique(keys, return_inverse=True, return_counts=True)
     lengths = np.bincount(groups, weights=trees.ends - trees.starts)
     names = sorted(trees.label_names)
     tree, label = np.divmod(unique, len(names))
-    return PhraseTypes(tree, [names[code] for code in label.tolist()], count, lengths / count)
+    return tree, [[names[code] for code in label.tolist()], count, lengths / count]
 
 
 def _sum(trees: Trees, values: NDArray[Any]) -> _Integers:
@@ -203,9 +193,6 @@ SENTENCES = _schema(
 #: One row per sentence and label, for trees with labels.
 PHRASES = _schema(label=TEXT, count=INT, mean_length=FLOAT)
 
-#: The position of each row's sentence, and the further columns.
-Counted = tuple[NDArray[np.int64], list[Any]]
-
 #: Characters that would end a cell or a row of tab-separated text.
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
@@ -223,16 +210,11 @@ def _sentences(some: Rows) -> Counted:
     return np.arange(len(some.trees)), [some.trees.n_words, nodes, depth, *means]
 
 
-def _phrases(some: Rows) -> Counted:
-    tree, *columns = phrase_types(some.trees)
-    return tree, columns
-
-
 #: table → its columns, and the function that makes its rows
 TABLES: dict[str, tuple[pa.Schema, Callable[[Rows], Counted]]] = {
     "words": (WORDS, _words),
     "sentences": (SENTENCES, _sentences),
-    "phrases": (PHRASES, _phrases),
+    "phrases": (PHRASES, lambda some: phrase_types(some.trees)),
 }
 
 

@@ -17,7 +17,7 @@ from attree.base.errors import AttreeError, NotFiniteError
 from attree.base.files import whole_file, write_json
 from attree.base.process import use_threads
 from attree.base.reading import check_regular, described, read_described
-from attree.base.schemas import write_table
+from attree.base.schemas import FLOAT, INT, schema_of, write_table
 from attree.decoding.constrained import SplitChart
 from attree.encoder.pieces import Pieces
 from attree.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary
@@ -59,12 +59,7 @@ class Epoch:
         )
 
 
-_EPOCHS = pa.schema(
-    [
-        pa.field(name, pa.int32() if name == "epoch" else pa.float64(), nullable=False)
-        for name in Epoch.__dataclass_fields__
-    ]
-)
+_EPOCHS = schema_of(**dict.fromkeys(Epoch.__dataclass_fields__, FLOAT) | {"epoch": INT})
 
 
 class _Settings(msgspec.Struct):
