@@ -115,12 +115,8 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert average(each) == whole
 
 
-def test_parsers_of_other_sentences_are_refused() -> None:
+def test_each_parser_has_a_weight() -> None:
     one = fixed_trees("balanced", [3, 4])
-    with refused("other-sentences", "2", "1"):
-        average([one, one.take([0])])
-    with refused("other-sentences", "1", "5", "2", "4"):
-        average([one, fixed_trees("balanced", [3, 5])])
     for weights in ([], [1.0], [1.0, 0.0], [1.0, np.nan]):
         with refused("bad-weights", "2"):
             average([one, one], weights=weights)

@@ -241,11 +241,13 @@ def test_an_average_of_other_sentences_is_refused(tmp_path: Path) -> None:
     sentences = table(tmp_path)
     imported(tmp_path, "(A (A rain) (A began))\n", sentences)
     rows, metadata = read_table(tmp_path / "p.parquet", schema=PARSES_SCHEMA)
-    write_table(tmp_path / "q.parquet", rows.slice(0, 2), schema=PARSES_SCHEMA, metadata=metadata)
-    with refused("other-sentences", file="q.parquet"):
-        write_average(
-            [tmp_path / "p.parquet", tmp_path / "q.parquet"], tmp_path / "o", threshold=None
-        )
+    words = pa.array(rows["n_words"].to_numpy() + 1)
+    longer = rows.set_column(1, rows.schema.field("n_words"), words)
+    for others in (rows.slice(0, 2), longer):
+        write_table(tmp_path / "q.parquet", others, schema=PARSES_SCHEMA, metadata=metadata)
+        with refused("other-sentences", file="q.parquet"):
+            members = [tmp_path / "p.parquet", tmp_path / "q.parquet"]
+            write_average(members, tmp_path / "o", threshold=None)
 
 
 def test_imported_trees_are_scored_like_any_other(tmp_path: Path) -> None:

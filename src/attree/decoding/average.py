@@ -47,9 +47,8 @@ def average(
         smallest split.
 
     Raises:
-        AttreeError: members of different sentences, or not one weight for each.
+        AttreeError: there is not one weight for each member.
     """
-    _check(members)
     votes = _votes(weights, len(members))
     tables = np.concatenate(([0], np.cumsum((members[0].n_words + 1) ** 2)))
     parts = [
@@ -57,20 +56,6 @@ def average(
         for rows in chunks(tables, _CELLS_AT_A_TIME)
     ]
     return Trees.concatenate(parts)
-
-
-def _check(members: Sequence[Trees]) -> None:
-    words = members[0].n_words
-    for number, trees in enumerate(members[1:], 2):
-        if len(trees) != words.size:
-            problem = f"has trees of {len(trees):,} sentences and parser 1 of {words.size:,}"
-        elif (unequal := np.flatnonzero(trees.n_words != words)).size:
-            row = int(unequal[0])
-            problem = f"has {trees.n_words[row]} words in sentence {row} and parser 1 {words[row]}"
-        else:
-            continue
-        fix = "average parsers of the same sentences"
-        raise AttreeError("other-sentences", f"parser {number} {problem}", fix=fix)
 
 
 def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]:

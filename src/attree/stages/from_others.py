@@ -99,7 +99,8 @@ def write_average(
     tables = [read_table(path, schema=PARSES_SCHEMA) for path in members]
     parses = [Parses.of_table(table) for table, _ in tables]
     for path, part in zip(members[1:], parses[1:], strict=True):
-        if not np.array_equal(part.sentence, parses[0].sentence):
+        pairs = (part.sentence, parses[0].sentence), (part.n_words, parses[0].n_words)
+        if not all(np.array_equal(*pair) for pair in pairs):
             problem = f"these are not the sentences of {members[0]}"
             fix = "average parsers of one split"
             raise AttreeError("other-sentences", problem, file=path, fix=fix)
