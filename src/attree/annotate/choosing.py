@@ -30,21 +30,6 @@ WAYS = {
 RANDOM = "random"
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Sentences to choose from.
-
-    Attributes:
-        words: of each sentence, in random order.
-        seen: the number of distinct sentences of these lengths.
-        left_out: reason → number of sentences or lines left out.
-    """
-
-    words: list[list[str]]
-    seen: int
-    left_out: Counter[str]
-
-
 def read_pool(
     inputs: Iterable[Path],
     split: Tokeniser,
@@ -53,7 +38,7 @@ def read_pool(
     size: int,
     seed: int,
     column: str = "text",
-) -> Pool:
+) -> tuple[list[list[str]], int]:
     """Draw sentences from files; only one hash per sentence seen stays in memory.
 
     Args:
@@ -63,6 +48,10 @@ def read_pool(
         size: how many are drawn at most; all sentences are equally likely.
         seed: of the draw.
         column: of Parquet and JSON Lines.
+
+    Returns:
+        the words of each sentence drawn, in random order; and the number of distinct sentences of
+        these lengths.
 
     Raises:
         AttreeError: no sentence has these lengths, an input cannot be read, is a treebank, or no
@@ -96,7 +85,7 @@ def read_pool(
         fix = "give another --min-words or --max-words, or other text"
         raise AttreeError("no-sentences", problem, file=files[0].path, fix=fix)
     generator.shuffle(drawn)
-    return Pool(drawn, len(seen), left_out)
+    return drawn, len(seen)
 
 
 #: For each sentence wanted, this many of the most uncertain are compared for diversity.

@@ -165,20 +165,20 @@ def choose_command(
     splitting = how_split(source, text, first_lines(inputs, text.column))
     split = tokeniser(splitting.name, split=splitting.sentences)
     lengths = min_words, max_words
-    drawn = read_pool(inputs, split, lengths, size=pool, seed=seed, column=text.column)
+    drawn, seen = read_pool(inputs, split, lengths, size=pool, seed=seed, column=text.column)
     loaded = Parser.of(source, device=device) if source else None
-    with progress("measuring", total=len(drawn.words)) if loaded else silent() as advance:
-        measured = measure(loaded, drawn.words, advance=advance)
+    with progress("measuring", total=len(drawn)) if loaded else silent() as advance:
+        measured = measure(loaded, drawn, advance=advance)
     chosen = rank(measured, number).tolist()
-    lines = [" ".join(drawn.words[position]) for position in chosen]
+    lines = [" ".join(drawn[position]) for position in chosen]
     if output is None:
         print("\n".join(map(safe, lines)))
     else:
         if KINDS[output.suffix] == "json":
-            lines = [_in_json(drawn.words[position], measured, position) for position in chosen]
+            lines = [_in_json(drawn[position], measured, position) for position in chosen]
         write_text(output, "".join(f"{line}\n" for line in lines))
     cost = int(measured.brackets[chosen].sum())
-    say(f"{len(chosen):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
+    say(f"{len(chosen):,} of {seen:,} sentences by {by}; their trees: {cost:,} brackets")
 
 
 def _in_json(words: Sequence[str], measured: SentenceMeasures, position: int) -> str:
