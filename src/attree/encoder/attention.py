@@ -11,6 +11,7 @@ later layers are skipped.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -126,19 +127,16 @@ def has_interface(model: nn.Module) -> bool:
     return bool(getattr(model, "_supports_attention_backend", False))
 
 
+def _enter(layer: int, _: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+    capture = _active.get()
+    if capture is not None:
+        capture.enter(layer, inputs[0] if inputs else named["hidden_states"])
+
+
 def watch(layers: nn.ModuleList) -> None:
     """Add hooks that tell the running capture which layer is entered with which hidden states."""
-
-    def hook(layer: int) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
-        def enter(_: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-            capture = _active.get()
-            if capture is not None:
-                capture.enter(layer, inputs[0] if inputs else named["hidden_states"])
-
-        return enter
-
     for number, layer in enumerate(layers):
-        layer.register_forward_pre_hook(hook(number), with_kwargs=True)
+        layer.register_forward_pre_hook(functools.partial(_enter, number), with_kwargs=True)
 
 
 def forward(

@@ -86,10 +86,10 @@ _BEHIND_PADDING = ("roberta", "camembert", "xlm-roberta", "mpnet")
 
 #: size → its keys in ``config.json``, which differ by family
 _SIZES = {
-    "layers": ("num_hidden_layers", "n_layers", "num_layers", "n_layer"),
-    "attention heads": ("num_attention_heads", "n_heads", "n_head"),
-    "hidden size": ("hidden_size", "dim", "d_model", "emb_dim", "n_embd"),
-    "positions": ("max_position_embeddings", "n_positions"),
+    "n_layers": ("num_hidden_layers", "n_layers", "num_layers", "n_layer"),
+    "n_heads": ("num_attention_heads", "n_heads", "n_head"),
+    "hidden_size": ("hidden_size", "dim", "d_model", "emb_dim", "n_embd"),
+    "max_pieces": ("max_position_embeddings", "n_positions"),
 }
 
 _SAVED = "give the folder that `save_pretrained` wrote"
@@ -168,22 +168,18 @@ def shape_of(folder: Path) -> Shape:
         AttreeError: as for :func:`read_config`; or no attention, or more weights than the files.
     """
     config, path = read_config(folder), folder / _CONFIG
-    for size in ("layers", "attention heads"):
-        key, value = _stated(config, size)
+    stated = {size: _stated(config, size) for size in _SIZES}
+    for size, name in (("n_layers", "layers"), ("n_heads", "attention heads")):
+        key, value = stated[size]
         if not value:
-            problem = f"this model has no attention to parse with: it states no {size} ({key})"
+            problem = f"this model has no attention to parse with: it states no {name} ({key})"
             fix = "choose an encoder with self-attention"
             raise AttreeError("no-attention", problem, file=path, fix=fix)
-    hidden, hidden_size = _stated(config, "hidden size")
-    sizes = {
-        "family": config["model_type"],
-        "n_layers": _stated(config, "layers")[1],
-        "n_heads": _stated(config, "attention heads")[1],
-        "hidden_size": hidden_size,
-        "max_pieces": _longest(config, folder),
-    }
+    sizes = {size: value for size, (_, value) in stated.items()}
+    sizes |= {"family": config["model_type"], "max_pieces": _longest(config, folder)}
     shape = described(sizes, Shape, file=path, what="model configuration")
     if shape.hidden_size % shape.n_heads:
+        hidden, _ = stated["hidden_size"]
         problem = f"{hidden}: {shape.hidden_size} is not divisible by {shape.n_heads} heads"
         fix = "check that the download or copy is whole"
         raise AttreeError("bad-shape", problem, file=path, fix=fix)
@@ -201,7 +197,7 @@ def shape_of(folder: Path) -> Shape:
 
 def _longest(config: dict[str, Any], folder: Path) -> int:
     """Return the most pieces that both the model and its tokeniser allow."""
-    limit = (_stated(config, "positions")[1] or 512) - _unused_positions(config)
+    limit = (_stated(config, "max_pieces")[1] or 512) - _unused_positions(config)
     path = folder / "tokenizer_config.json"
     if path.is_file():
         settings = read_described(path, _TokeniserConfig, what="tokeniser configuration")
