@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from attree.annotate.folder import opened
-from attree.annotate.server import guarded
+from attree.annotate.server import Guard, application
 from attree.annotate.session import AnnotationRequest, Session, begin
 from attree.base.options import TextOptions
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
@@ -73,7 +73,7 @@ class Page:
     """What the page does, by HTTP."""
 
     def __init__(self, session: Session) -> None:
-        self.session, self.guard = session, guarded(session, PORT)
+        self.session, self.guard = session, Guard(application(session), PORT)
         self.http = TestClient(self.guard, base_url=HOME, follow_redirects=False)
 
     def open(self) -> Page:

@@ -134,8 +134,6 @@ _FILES = {
 }
 _Position = Annotated[int, msgspec.Meta(ge=0, le=30_000)]
 
-HOST = "127.0.0.1"
-
 
 class PageRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A request of the page: an action, and the version of the state that it acts on."""
@@ -223,18 +221,13 @@ def listen(port: int) -> socket.socket:
         AttreeError: the port is taken.
     """
     try:
-        listener = socket.create_server((HOST, port))
+        listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
         problem = f"port {port} cannot be used ({reason_of(error)})"
         raise AttreeError("port-taken", problem, fix="leave --port out for a free one") from None
     # its connections inherit this: Nagle's algorithm costs 40 ms
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
-
-
-def guarded(session: Session, port: int) -> Guard:
-    """Return the application behind its guard."""
-    return Guard(application(session), port)
 
 
 def serve(app: Any, listening: socket.socket) -> None:

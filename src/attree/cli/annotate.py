@@ -66,7 +66,7 @@ def annotate_command(
 
     from attree.annotate.folder import TREES, opened
     from attree.annotate.proposals import RECIPE
-    from attree.annotate.server import guarded, listen, serve
+    from attree.annotate.server import Guard, application, listen, serve
     from attree.annotate.session import AnnotationRequest, begin
     from attree.annotate.text import are_treebanks
     from attree.parsers.find import Overrides, find_parser
@@ -82,7 +82,7 @@ def annotate_command(
     request = AnnotationRequest(tuple(text), source, parser, how, max_words, every, device, labels)
     with opened(output) as folder, listen(port) as listening:
         session = begin(request, folder)
-        guard = guarded(session, listening.getsockname()[1])
+        guard = Guard(application(session), listening.getsockname()[1])
         say(f"attree: the page is at {guard.link}")
         say("attree: the link works once, on this machine; Ctrl-C ends")
         if not no_browser:

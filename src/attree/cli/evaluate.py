@@ -136,7 +136,7 @@ def measures_command(
     *,
     output: options.Output,
     plain: bool = False,
-    how: Annotated[options.ReadingOptions, Parameter(name="*")] = options.ReadingOptions(),
+    how: Annotated[ReadingOptions, Parameter(name="*")] = ReadingOptions(),
     overwrite: options.Overwrite = False,
 ) -> None:
     """Measure trees (depth, branching, node counts); tables as Parquet and TSV.
@@ -171,9 +171,6 @@ def measures_command(
     print(safe(f"{output}/words.tsv, sentences.tsv, phrases.tsv; the same as .parquet"))
 
 
-_AS_IT_IS = options.ReadingOptions()
-
-
 @options.excludes("count json", "count context", "context json")
 def search_command(
     pattern: str,
@@ -183,7 +180,7 @@ def search_command(
     count: bool = False,
     as_json: options.AsJson = False,
     context: Annotated[int, Parameter(validator=options.between(0))] = 8,
-    reading: Annotated[options.ReadingOptions, Parameter(name="*")] = _AS_IT_IS,
+    reading: Annotated[ReadingOptions, Parameter(name="*")] = ReadingOptions(),
     reading_trees: Annotated[TreeOptions, Parameter(name="*")] = TreeOptions(),
 ) -> None:
     """Find nodes of trees by a pattern, as Tregex and NLTK's tgrep know them.

@@ -27,7 +27,6 @@ _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
 _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
 _NAMED = 5  # files that are no treebanks and are named in a message
-_AS_IT_IS = ReadingOptions()
 
 _READING = "How files are read"
 
@@ -134,7 +133,7 @@ def run(
     split_name: str = "",
     folder: options.Paths | None = None,
     exclude: options.Words | None = None,
-    reading: Annotated[ReadingOptions, Parameter(name="*", group=_READING)] = _AS_IT_IS,
+    reading: Annotated[ReadingOptions, Parameter(name="*", group=_READING)] = ReadingOptions(),
     trees: Annotated[TreeOptions, Parameter(name="*", group=_READING)] = TreeOptions(),
     words: Annotated[WordOptions, Parameter(name="*", group=_READING)] = WordOptions(),
     overwrite: options.Overwrite = False,
