@@ -27,7 +27,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attree.base.provenance import digest
 from attree.encoder.pieces import Pieces
 from attree.grammar.options import Sizes
 
@@ -377,7 +376,6 @@ class Vocabulary:
     """
 
     words: tuple[str, ...]
-    slug: str = field(default="grammar", repr=False)
     max_pieces: int = LONGEST
     tokens_per_batch: int = 1024
 
@@ -391,11 +389,6 @@ class Vocabulary:
     @functools.cached_property
     def _number(self) -> dict[str, int]:
         return {word: number for number, word in enumerate(self.words)}
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the words."""
-        return digest(self.words)
 
     def numbers(self, words: Iterable[str]) -> np.ndarray:
         """Return the numbers of words, int64 (words,), 0 for unknown ones."""
