@@ -35,6 +35,12 @@ def act(session: Session, action: str, start: int, end: int, label: str = "") ->
     session.act(action, start, end, (0, 0), label)
 
 
+def finish(proposer: Proposer) -> None:
+    """Wait for the running training, if any."""
+    if proposer._thread is not None:
+        proposer._thread.join()
+
+
 def test_each_correction_is_kept_and_the_rest_is_a_tree(session: Session) -> None:
     assert words(session) == FIRST
     act(session, "label", 0, 3, "NP")
@@ -273,7 +279,7 @@ def test_a_parser_is_trained_every_few_trees(session_of: Begin, tmp_path: Path) 
             act(session, "label", 0, 2, "NP")
             assert session.proposer.name == "upio-log"
             session.accept()
-        session.proposer.wait()
+        finish(session.proposer)
         state = session.state()
         assert state["trained"]["trees"] == 2
         assert state["training_failed"] == ""
@@ -298,7 +304,7 @@ def test_a_new_parser_leaves_what_is_corrected_alone(session_of: Begin) -> None:
         act(session, "join", 1, 3)
         before, version = session.state()["sentence"], session.version
         session.proposer.train(session._saved)
-        session.proposer.wait()
+        finish(session.proposer)
         assert session.proposer.name == "1 tree"
         assert (session.state()["sentence"], session.version) == (before, version)
 
@@ -307,7 +313,7 @@ def test_what_cannot_be_trained_on_stops_nobody(session_of: Begin, text: Path) -
     text.write_text("a b\nc d\nthe old man\n", encoding="utf-8")
     with session_of(every=1) as session:
         session.accept()
-        session.proposer.wait()
+        finish(session.proposer)
         assert "no tree of three words" in session.state()["training_failed"]
         session.accept()
         assert words(session) == "the old man"
@@ -330,7 +336,7 @@ def test_a_parser_that_proposes_no_better_does_not_take_over(
         for turn in range(6):
             act(session, "label", 0, 2, "NP" if turn < 3 else "XP")
             session.accept()
-            proposer.wait()
+            finish(proposer)
             if turn == 2:
                 assert proposer.trained.took_over and proposer.trained.scores is None
                 monkeypatch.setattr(

@@ -125,11 +125,6 @@ class Proposer:
         self._thread = threading.Thread(target=self._train, args=(list(sentences),), daemon=True)
         self._thread.start()
 
-    def wait(self) -> None:
-        """Wait for the running training, if any."""
-        if self._thread is not None:
-            self._thread.join()
-
     def _train(self, sentences: list[Sentence]) -> None:
         began = time.perf_counter()
         result = Trained(len(sentences))
