@@ -119,19 +119,15 @@ def syntactic_distances(trees: Trees) -> NDArray[np.int64]:
     nodes = np.arange(starts.size)
     # in pre-order the left part comes next, the right part after all spans of the left
     parts = (nodes + 1, split - starts > 1), (nodes + split - starts, ends - split > 1)
-    for rows in _by_width(width):
+    # spans of two words, the narrowest, keep the height of 1; wider ones follow, width by width
+    order = np.argsort(width, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(width[order])) + 1)[1:]:
         for child, is_span in parts:
             inner = rows[is_span[rows]]
             heights[inner] = np.maximum(heights[inner], heights[child[inner]] + 1)
     distances = np.empty_like(heights)
     distances[trees.offsets[trees.tree_of] + split - 1] = heights
     return distances
-
-
-def _by_width(width: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return the indices of spans of each width, from the second width on, in rising order."""
-    order = np.argsort(width, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(width[order])) + 1)[1:]
 
 
 def chunks(tables: NDArray[np.int64], most_cells: int) -> Iterator[tuple[int, int]]:

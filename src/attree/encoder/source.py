@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -273,10 +274,8 @@ def has_new_head(folder: Path) -> bool:
 
 
 def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, None]:
-    try:
-        folder = Path(source.id).expanduser()
-    except RuntimeError:  # ~name of an unknown user
-        folder = Path(source.id)
+    # Path.expanduser raises for ~name of an unknown user
+    folder = Path(os.path.expanduser(source.id))  # noqa: PTH111
     if not source.id or not folder.is_dir():
         problem = f"the folder of the encoder {source.slug} does not exist"
         raise AttreeError("missing-folder", problem, file=folder, fix="correct its `path`")
