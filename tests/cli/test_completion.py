@@ -17,7 +17,7 @@ import pytest
 from attree.annotate.choosing import WAYS
 from attree.association.sources import SOURCES
 from attree.base import options
-from attree.bulk import output
+from attree.bulk.options import FORMATS as BULK_FORMATS
 from attree.cli.main import COMMANDS, app
 from attree.decoding import DECODERS, UNSUPERVISED
 from attree.ready import ready_parsers
@@ -92,7 +92,7 @@ def test_names_are_those_of_the_registries(asked: Asked) -> None:
         (options.objectives, CHOICES["objective"]),
         (options.sources, SOURCES),
         (options.treebank_formats, FORMATS),
-        (options.bulk_formats, output.FORMATS),
+        (options.bulk_formats, BULK_FORMATS),
         (options.ways, WAYS),
     ],
 )

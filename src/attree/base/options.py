@@ -155,7 +155,7 @@ objectives = offering("attree.training.recipes:CHOICES.objective")
 sources = offering("attree.association.sources:SOURCES")
 treebank_formats = offering("attree.treebank.formats:FORMATS")
 written_formats = offering("attree.treebank.convert:writable")
-bulk_formats = offering("attree.bulk.output:FORMATS")
+bulk_formats = offering("attree.bulk.options:FORMATS")
 ways = offering("attree.annotate.choosing:WAYS")
 
 

@@ -12,7 +12,8 @@ from attree.base.registry import check_name
 
 _INPUT, _PLACE = "Input and output", "Where it runs"
 PARQUET, BRACKETS = "parquet", "brackets"
-_FORMATS = (PARQUET, BRACKETS)
+#: Parquet is always written; brackets are written beside it.
+FORMATS = (PARQUET, BRACKETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +54,12 @@ class RowSettings:
     def __post_init__(self) -> None:
         """Refuse an unknown format."""
         for name in self.formats:
-            check_name(name, _FORMATS, f"unknown format {name!r}")
-
-    @property
-    def beside(self) -> list[str]:
-        """The formats that are written beside Parquet."""
-        return sorted({*self.formats} - {PARQUET})
+            check_name(name, FORMATS, f"unknown format {name!r}")
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON, for a manifest; marginals are named if they are wanted."""
-        settings = {**asdict(self), "formats": [PARQUET, *self.beside]}
+        written = [name for name in FORMATS if name in (PARQUET, *self.formats)]
+        settings = {**asdict(self), "formats": written}
         if not self.marginals:
             del settings["marginals"]
         return settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -164,15 +164,15 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / "trees" / f"shard-{number:05d}.parquet"
 
 
-def _format_path(folder: Path, name: str, number: int) -> Path:
-    return folder / name / f"shard-{number:05d}.txt"
+def _brackets_path(folder: Path, number: int) -> Path:
+    return folder / BRACKETS / f"shard-{number:05d}.txt"
 
 
 def make_folders(folder: Path, settings: RowSettings) -> None:
     """Make the folders of the shards."""
     make_folder(shard_path(folder, 0).parent)
-    for name in settings.beside:
-        make_folder(_format_path(folder, name, 0).parent)
+    if BRACKETS in settings.formats:
+        make_folder(_brackets_path(folder, 0).parent)
 
 
 def write_shard(
@@ -183,8 +183,9 @@ def write_shard(
     Raises:
         FileNotFoundError: the folders of :func:`make_folders` do not exist.
     """
-    for name in settings.beside:
-        write_text(_format_path(folder, name, number), FORMATS[name](rows), make=False)
+    if BRACKETS in settings.formats:
+        text = "".join(f"{line}\n" for line in rows.trees.bracketed(rows.words))
+        write_text(_brackets_path(folder, number), text, make=False)
     metadata = {_METADATA_KEY: json.dumps(statistics.as_dict(), sort_keys=True)}
     table = rows.table(marginals=settings.marginals).replace_schema_metadata(metadata)
     with whole_file(shard_path(folder, number), make=False) as part:
@@ -202,8 +203,7 @@ def write_shard(
 def remove_shard(folder: Path, number: int) -> None:
     """Remove the files of a shard, first the one that marks it as complete."""
     shard_path(folder, number).unlink(missing_ok=True)
-    for name in FORMATS:
-        _format_path(folder, name, number).unlink(missing_ok=True)
+    _brackets_path(folder, number).unlink(missing_ok=True)
 
 
 def shard_statistics(path: Path) -> Statistics:
@@ -213,14 +213,6 @@ def shard_statistics(path: Path) -> Statistics:
         return Statistics.of(json.loads(metadata[_METADATA_KEY]))
     except (pa.ArrowException, ValueError, TypeError, KeyError, OSError) as error:
         raise _damage_error(path, error) from None
-
-
-def _brackets(rows: Rows) -> str:
-    return "".join(f"{line}\n" for line in rows.trees.bracketed(rows.words))
-
-
-#: Format → function that returns a shard's text; Parquet is always written.
-FORMATS: dict[str, Callable[[Rows], str]] = {BRACKETS: _brackets}
 
 
 def _table(path: Path) -> pa.Table:
