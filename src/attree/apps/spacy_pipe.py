@@ -37,6 +37,7 @@ import os
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice, pairwise, zip_longest
 from pathlib import Path
 from typing import Annotated, Any
@@ -455,25 +456,21 @@ def _check_labelled(parse: Parse) -> None:
         raise AttreeError("no-labels", "the trees of this document have no labels", fix=fix)
 
 
-class NounChunks:
-    """Yields base noun phrases for spaCy: of a dependency parse if there is one, else of trees.
+def noun_chunks(
+    of_dependencies: Callable[[Any], Iterable[Any]] | None, within: Doc | Span
+) -> Iterable[tuple[int, int, int]]:
+    """Yield the first token, the end and the label of base noun phrases, for spaCy.
 
     Args:
-        of_dependencies: spaCy's own function for the language, or None.
+        of_dependencies: spaCy's own function for the language, which reads a dependency parse if
+            there is one; or None.
+        within: a document or a span of it.
+
+    Raises:
+        AttreeError: the document has no trees, or its trees have no labels.
     """
-
-    def __init__(self, of_dependencies: Callable[[Any], Iterable[Any]] | None) -> None:
-        self.of_dependencies = of_dependencies
-
-    def __call__(self, within: Doc | Span) -> Iterable[tuple[int, int, int]]:
-        """Yield the first token, the end and the label of each.
-
-        Raises:
-            AttreeError: the document has no trees, or its trees have no labels.
-        """
-        doc = within.doc
-        own = self.of_dependencies
-        return own(within) if own and doc.has_annotation("DEP") else _noun_chunks(doc)
+    own = of_dependencies if within.doc.has_annotation("DEP") else None
+    return own(within) if own else _noun_chunks(within.doc)
 
 
 def _noun_chunks(doc: Doc) -> Iterator[tuple[int, int, int]]:
@@ -525,5 +522,6 @@ def install(vocab: Vocab | None = None) -> None:
         elif function not in kind.get_extension(name):  # type: ignore[attr-defined]
             problem = f"{kind.__name__.lower()}._.{name} is set by another component"
             raise AttreeError("name-taken", problem, fix="use one constituency parser in a process")
-    if vocab is not None and not isinstance(vocab.get_noun_chunks, NounChunks):
-        vocab.get_noun_chunks = NounChunks(vocab.get_noun_chunks)  # type: ignore[assignment]
+    if vocab is not None and getattr(vocab.get_noun_chunks, "func", None) is not noun_chunks:
+        chunks = partial(noun_chunks, vocab.get_noun_chunks)
+        vocab.get_noun_chunks = chunks  # type: ignore[assignment]
