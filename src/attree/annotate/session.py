@@ -108,7 +108,7 @@ class Session:
         self._waiting = sentences
         self._again: list[Shown] = []
         self.lock = threading.RLock()
-        self.version, self.saved_now = 0, 0
+        self.version = 0
         # the sentence, and the text of the trees before it was accepted or skipped
         self._finished: deque[tuple[Shown, str]] = deque(maxlen=_MOST_FINISHED)
         self._saved = list(folder.sentences)
@@ -214,7 +214,6 @@ class Session:
             self._saved.append(saved)
             self._labels.update(_labels_of(saved))
             self._curve.append(shown.edits)
-            self.saved_now += 1
             self._next()
             if self.proposer.due(self.saved):
                 self.proposer.train(self._saved)
@@ -261,7 +260,6 @@ class Session:
         if was_accepted:
             self._labels.subtract(_labels_of(self._saved.pop()))
             self._curve.pop()
-            self.saved_now -= 1
         last.actions.clear()
         if self.shown is not None:
             self._again.append(self.shown)

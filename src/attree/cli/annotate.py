@@ -89,7 +89,7 @@ def annotate_command(
             _open(guard.link)
         serve(guard, listening)
         session.end()
-    trees, count = output / TREES, session.saved_now
+    trees, count = output / TREES, session.saved - len(folder.sentences)
     say(f"attree: {count} tree{'s' * (count != 1)} saved, {session.saved} in all: {trees}")
     if session.saved:
         name = shlex.quote(f"parsers/{output.name}")
