@@ -361,19 +361,14 @@ class WordMerger:
     def __init__(self, batch: PieceBatch) -> None:
         words = torch.arange(batch.max_words, device=batch.ids.device)
         self._n_words = len(words)
+        is_word = batch.word_of >= 0
+        first = is_word.int().argmax(1)
+        one_to_one = (is_word.sum(1) == batch.n_words).all() & (first == first[0]).all()
         #: the position of the first word's piece if words and pieces are one to one, else None
-        self._start = self._one_to_one(batch)
+        self._start = int(first[0]) if one_to_one else None
         self._padding = words >= batch.n_words[:, None]
         self._from = batch.piece_to_word()
         self._to = (self._from > 0).float().transpose(1, 2).contiguous()
-
-    @staticmethod
-    def _one_to_one(batch: PieceBatch) -> int | None:
-        pieces = (batch.word_of >= 0).sum(1)
-        if not bool((pieces == batch.n_words).all()):
-            return None
-        first = (batch.word_of >= 0).int().argmax(1)
-        return int(first[0]) if bool((first == first[0]).all()) else None
 
     def __call__(self, attention: torch.Tensor) -> torch.Tensor:
         """Merge ``attention`` (batch, heads, pieces, pieces) to (batch, heads, words, words).
