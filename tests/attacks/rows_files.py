@@ -16,10 +16,10 @@ from pyarrow import parquet
 
 from attree.apps.measures import TABLES
 from attree.base.schemas import pack
-from attree.encoder.converted import installed
 from attree.grammar.model import UNKNOWN
 from tests.attacks.harness import GOOD, Content, Maker, Row, copied, edited, fifo, folder, link
 from tests.attacks.rows_encoders import PICKLE
+from tests.encoder.packages import installed
 
 _DIGITS = "9" * 5000
 _PARSE = {"tokenizer": "whitespace", "encoder": "{base}/bert.json", "heads": "list:0.1"}

@@ -24,11 +24,12 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer, normalizers
 
 from attree.encoder import converted as forms
-from attree.encoder.converted import converted, installed
+from attree.encoder.converted import converted
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
 from tests.conftest import MakeDisk
 from tests.encoder.checkpoints import at, save
+from tests.encoder.packages import installed
 from tests.refusals import refused
 
 HIDDEN, LAYERS, HEADS, INNER, POSITIONS, TYPES = 64, 2, 4, 96, 40, 2
@@ -126,7 +127,7 @@ _CONVERTER = "attree.encoder.q4.convert"
 _CONVERT = """
 import json, sys
 from attree.encoder import converted as forms
-from attree.encoder.converted import converted, installed
+from attree.encoder.converted import converted
 from attree.base.errors import AttreeError
 about, held = map(json.loads, sys.argv[1:])
 if held:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from attree.base.terminal import unread
-from attree.encoder.converted import installed
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import (
     Pieces,
@@ -27,6 +26,7 @@ from attree.encoder.pieces import (
 )
 from attree.encoder.source import find_encoder, resolve
 from tests.encoder.checkpoints import at, edit, save
+from tests.encoder.packages import installed
 from tests.encoder.test_families import naive_words
 
 # pieces of each word, for each sentence of a batch, and the specials before and after it

@@ -17,12 +17,12 @@ import torch
 from attree import Parser, Tree
 from attree.decoding import MOST_BEST
 from attree.decoding.batch import decode
-from attree.encoder.converted import installed
 from attree.encoder.source import adapted_fingerprint, find_encoder, read_adapter
 from attree.parsers.batches import Prepared, in_threads
 from attree.ready import DEFAULT, TRAINED, ready_parsers, trained_folder
 from tests.command_line import python
 from tests.encoder.checkpoints import TEXT, save
+from tests.encoder.packages import installed
 from tests.refusals import refused
 
 HEADS = "list:0.1,1.2"

@@ -14,7 +14,6 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from attree.base.schemas import read_table
-from attree.encoder.converted import installed
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.low_rank import weights_of
 from attree.encoder.source import (
@@ -41,6 +40,7 @@ from attree.training.recipes import (
 )
 from attree.training.start import Start
 from attree.trees.sampling import fingerprints
+from tests.encoder.packages import installed
 from tests.refusals import refused
 from tests.training.conftest import read, run, train_into
 

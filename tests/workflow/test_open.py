@@ -9,8 +9,8 @@ import yaml
 
 from attree.association.selection import HeadSelection
 from attree.base.reading import read_json
-from attree.encoder.converted import installed
 from attree.ready import ready_heads
+from tests.encoder.packages import installed
 from tests.workflow.conftest import Checkout, make_checkout, put
 
 OVERLAY = "workflow/configs/open.yaml"

@@ -166,15 +166,6 @@ def converted(name: str) -> Path | None:
     return folder
 
 
-def installed(name: str) -> bool:
-    """Tell whether the packages that carry an encoder of that name are installed."""
-    encoder = carried(name)
-    try:
-        return encoder is not None and all(distribution(package) for package in encoder.parts)
-    except PackageNotFoundError:
-        return False
-
-
 def identity(folder: Path) -> str | None:
     """Return the fingerprint of a converted checkpoint; None if it is another, or was changed."""
     try:
