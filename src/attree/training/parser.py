@@ -29,7 +29,7 @@ from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
 from attree.training.features import run
 from attree.training.gold import GoldTree
-from attree.training.inside import entropy, log_partitions, marginals
+from attree.training.inside import entropy, log_partition, marginals
 from attree.training.label_trees import (
     best_labelled,
     best_optional,
@@ -383,7 +383,8 @@ class TrainedChart:
         trees = ranked.trees
         trees = replace(trees, marginals=self.marginals(Constraints())[trees.starts, trees.ends])
         totals = np.bincount(trees.tree_of, weights=of_spans, minlength=len(trees))
-        chances = np.exp(totals - log_partitions(span, n_words)[0]).tolist()
+        of_all = float(log_partition(self.scores.span, self.scores.n_words))
+        chances = np.exp(totals - of_all).tolist()
         return Ranked(trees, ranked.scores, chances)
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
