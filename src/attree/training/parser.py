@@ -243,13 +243,12 @@ def load_parser(
     size = check_regular(path, what="file of weights")
     try:
         with torch.device("meta"):  # before it takes memory
-            empty = SpanScorer(description.recipe, description.shape)
-        least = sum(parameter.numel() for parameter in empty.parameters())
+            scorer = SpanScorer(description.recipe, description.shape)
+        least = sum(parameter.numel() for parameter in scorer.parameters())
         if least > size:
             problem = f"parser.json describes at least {least:,} weights, but this file has "
             problem += f"{size:,} bytes: they do not belong together"
             raise _damaged(path, problem, "too-few-bytes")
-        scorer = SpanScorer(description.recipe, description.shape)
     except (TypeError, KeyError):
         raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
     adapter = read_adapter(path)
@@ -266,13 +265,12 @@ def load_parser(
                 raise _damaged(path, f"the weights {name} {problem}")
             if not tensor.isfinite().all():
                 raise _damaged(path, f"the weights {name} are not all finite")
-        scorer.load_state_dict(tensors)
+        scorer.to_empty(device=device).load_state_dict(tensors)
     except (SafetensorError, RuntimeError, KeyError, OSError):
         problem = "these weights are cut short or belong to another parser"
         raise _damaged(path, problem) from None
-    scorer = scorer.to(device).eval()
     raw = description.raw
-    return TrainedParser(recipe, scorer, raw["encoder"], raw["about"], trained_on, adapter)
+    return TrainedParser(recipe, scorer.eval(), raw["encoder"], raw["about"], trained_on, adapter)
 
 
 def _damaged(path: Path, problem: str, code: str = "damaged-weights") -> AttreeError:
