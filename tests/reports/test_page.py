@@ -92,7 +92,7 @@ def written(results: Path) -> str:
 
 def explored(results: Path, notes: list[str]) -> list[dict[str, Any]]:
     run = ReportedRun.read(results / "report/run.json")
-    return explorer.explorer(results, scores.read_scores(results, run).rows, 60, notes)
+    return explorer.explorer(results, scores.read_scores(results, run)[0], 60, notes)
 
 
 def chart_of(text: str, part: str) -> str:

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from attree.training.features import features_of
 from attree.training.fit import fit
 from attree.training.gold import NO_HEAD, gold_batch, gold_tree, read_trees
 from attree.training.label_fit import align_labels
@@ -202,10 +203,11 @@ def test_labels_of_other_names_start_from_those_of_the_same_phrases(encoder, tre
     score = [one.f1(source, trees.gold) for one in (parser, same)]
     assert score[0] > score[1] - 5
     parts = [one.scorer.each()["labels"] for one in (parser, first)]
-    assert align_labels(parts[0], first.scorer, source, renamed) == []
+    features = features_of(encoder, trees.words, parser.scorer.layout())
+    assert align_labels(parser, first, features, renamed) == []
     with torch.no_grad():
         parts[1].bias[:, 0] += 50.0  # to which no span is a phrase
-    assert align_labels(parts[0], first.scorer, source, renamed) == list(parts[0].names[1:])
+    assert align_labels(parser, first, features, renamed) == list(parts[0].names[1:])
     assert not parts[0].weights[..., 1:].any()
 
 

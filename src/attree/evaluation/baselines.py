@@ -14,6 +14,9 @@ from attree.evaluation.metrics import Scored, mean, score, upper_bound
 from attree.evaluation.summary import percentages, protocol, read_gold
 from attree.trees.parses import Parses
 
+#: The baselines with one tree a sentence, which can stand beside every parser.
+ONE_TREE = ("right_branching", "left_branching", "balanced")
+
 
 def fixed_parses(name: str, gold: Parses, *, seed: int = 0) -> Parses:
     """Return the trees of a baseline of ``attree.decoding.FIXED`` for the gold sentences."""

@@ -48,9 +48,7 @@ def intervals(scores: Scored) -> dict[str, tuple[float, float]]:
     middle = (1 - 0.95) / 2, (1 + 0.95) / 2
     with np.errstate(invalid="ignore"):
         limits = np.nanquantile(100.0 * sums[:, ::2] / sums[:, 1::2], middle, axis=0)
-    return {
-        metric: (low, high) for metric, (low, high) in zip(HEADINGS, limits.T.tolist(), strict=True)
-    }
+    return dict(zip(HEADINGS, map(tuple, limits.T.tolist()), strict=True))
 
 
 def every_difference(

@@ -17,7 +17,7 @@ import numpy as np
 from attree.base.errors import AttreeError
 from attree.base.tables import Table, number, show
 from attree.evaluation import HEADED, HEADINGS, METRICS
-from attree.evaluation.baselines import fixed_parses
+from attree.evaluation.baselines import ONE_TREE, fixed_parses
 from attree.evaluation.metrics import Counts, Scored, mean, score, upper_bound
 from attree.evaluation.resampling import RESAMPLES, interval, paired_bootstraps
 from attree.treebank.as_table import Treebank, is_table
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from attree.trees.tree import Tree
 
-#: The baselines shown beside every parser.
-BASELINES = ("right_branching", "left_branching", "balanced")
 #: scores with intervals and p values, against constituency trees
 _TESTED = ("corpus_f1", "labelled_f1")
 _PLAIN = tuple(metric for metric in HEADINGS if metric not in _TESTED)
@@ -264,7 +262,7 @@ class Evaluation:
 
     def baselines(self) -> Iterator[SystemScores]:
         """Yield the baselines, and the binary ceiling of F1."""
-        for name in BASELINES:
+        for name in ONE_TREE:
             scored = self._score(fixed_parses(name, self.gold.parses))
             yield SystemScores(name.replace("_", " "), [scored])
         if not self._headed:

@@ -72,8 +72,7 @@ class SentenceSet:
     def words(self) -> list[list[str]]:
         """The words of every sentence, in the order of ``gold``."""
         order = np.argsort(self.table["sentence"].to_numpy(), kind="stable")
-        words: list[list[str]] = self.table["words"].take(pa.array(order)).to_pylist()
-        return words
+        return self.words_of(order.tolist())
 
 
 def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:

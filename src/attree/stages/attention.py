@@ -99,7 +99,8 @@ def compute_attention(
     table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         tasks = _tasks(sentences, table, encoder, columns, output, settings)
-        todo = [task for task in tasks if not _is_whole(task)]
+        keys = [(shard_metadata(Path(task.shard)) or {}).get("key") for task in tasks]
+        todo = [x for x, key in zip(tasks, keys, strict=True) if key != x.metadata["key"]]
         missing = sum(task.stop - task.start for task in todo)
         if done := table.num_rows - missing:
             say(f"attention: {done:,} of {table.num_rows:,} sentences are computed already")
@@ -145,11 +146,6 @@ def _content(rows: pa.Table) -> str:
     for words in rows["words"].to_pylist():
         whole.update("\x1f".join([*words, "\x1e"]).encode())
     return whole.hexdigest()
-
-
-def _is_whole(task: ShardTask) -> bool:
-    metadata = shard_metadata(Path(task.shard))
-    return metadata is not None and metadata.get("key") == task.metadata["key"]
 
 
 def _compute_shards(

@@ -91,8 +91,11 @@ def fit(
     features = features or features_of(
         encoder, words, parser.scorer.layout(), folder=folder, progress=progress
     )
-    if first is not None and {"labels"} <= first.shape.keys() & parser.shape.keys():
-        _align(parser, first, features, trees)
+    if first is not None and (unknown := align_labels(parser, first, features, trees.gold)):
+        say(
+            f"attree: the parser to start from takes phrases {', '.join(unknown)} for none: these "
+            "labels start from nothing"
+        )
     learner = structure(parser)
     source = parts.BatchSource(features, learner.scorer)
     check: Callable[[], float] | None = None
@@ -175,22 +178,6 @@ def _average(
             after[..., known] = torch.lerp(before[name], after, share)[..., known]
         else:
             after.lerp_(before[name], 1.0 - share / 2)
-
-
-def _align(
-    parser: TrainedParser, first: TrainedParser, features: Features, trees: GoldTrees
-) -> None:
-    """Start the parser's labels from those of the parser to start from."""
-    part = parser.scorer.each()["labels"]
-    assert isinstance(part, parts.LabelPart)
-    rows = [index for index, tree in enumerate(trees.gold) if tree.labels]
-    gold = [trees.gold[index] for index in rows]
-    source = parts.BatchSource(features, first.scorer, rows)
-    if unknown := align_labels(part, first.scorer, source, gold):
-        say(
-            f"attree: the parser to start from takes phrases {', '.join(unknown)} for none: these "
-            "labels start from nothing"
-        )
 
 
 def start_parser(

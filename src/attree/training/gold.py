@@ -83,12 +83,10 @@ class GoldTree:
 
     def without_labels(self) -> GoldTree:
         """Return the tree with its structure alone, labels and tags unknown."""
-        constraints = self.known
-        if constraints is not None:
-            spans = dict.fromkeys((start, end) for start, end, _ in constraints.required)
-            required = tuple((start, end, None) for start, end in spans)
-            constraints = Constraints(required, constraints.forbidden)
-        return replace(self, labels=(), known=constraints, tags=())
+        known = self.known
+        if known is not None:
+            known = Constraints(tuple((*span, None) for span in known.chains()), known.forbidden)
+        return replace(self, labels=(), known=known, tags=())
 
 
 def gold_tree(

@@ -181,11 +181,6 @@ def entropy(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
     return np.maximum(entropies, 0.0)
 
 
-def log_partitions(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
-    """Return the log of the summed ``exp(score)`` of all binary trees, (batch,)."""
-    return _all_trees(spans, n_words)[0]
-
-
 def _all_trees(spans: np.ndarray, n_words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scores = np.ascontiguousarray(spans, np.float64)
     return batch_inside_outside(scores, n_words, np.ones(scores.shape, np.bool_))

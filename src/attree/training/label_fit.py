@@ -251,7 +251,7 @@ _ALIGNED = 0.1
 
 @torch.no_grad()
 def align_labels(
-    part: LabelPart, first: SpanScorer, source: BatchSource, gold: Sequence[GoldTree]
+    parser: TrainedParser, first: TrainedParser, features: Features, gold: Sequence[GoldTree]
 ) -> list[str]:
     """Start the labels that another parser lacks from its labels of the same phrases.
 
@@ -261,23 +261,25 @@ def align_labels(
         w(l) = Σ_m c(l, m) / c(l) w(m),    b(l) = Σ_m c(l, m) / c(l) (b(m) + log(c(l, m) / c(m)))
 
     Args:
-        part: the labels, of the same layers as the other parser's.
-        first: the other parser's scorer.
-        source: features of the sentences of ``gold``, in its order, for ``first``.
-        gold: trees with labels.
+        parser: whose labels are set, if it has some of the same layers as the other parser's.
+        first: the other parser.
+        features: of the sentences of ``gold``, in its order.
+        gold: trees, of which those with labels count.
 
     Returns:
         the labels whose phrases are none to the other parser; they start from zero.
     """
-    theirs = first.each()["labels"]
-    assert isinstance(theirs, LabelPart)
+    part, theirs = (one.scorer.each().get("labels") for one in (parser, first))
+    if not (isinstance(part, LabelPart) and isinstance(theirs, LabelPart)):
+        return []
     new = [n for n, name in enumerate(part.names) if name not in theirs.names]
     if not new or part.layers != theirs.layers:
         return []
     code = {name: number for number, name in enumerate(part.names)}
     counts, phrases = torch.zeros(len(part.names), len(theirs.names)), torch.zeros(len(part.names))
-    for chunk in _runs(gold, range(len(gold))):
-        labels = first.scores(source.batch(chunk)).labels
+    source = BatchSource(features, first.scorer)
+    for chunk in _runs(gold, [index for index, tree in enumerate(gold) if tree.labels]):
+        labels = first.scorer.scores(source.batch(chunk)).labels
         assert labels is not None
         for row, tree in enumerate(gold[index] for index in chunk):
             for start, end, name in tree.labels:

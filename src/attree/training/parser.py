@@ -29,7 +29,7 @@ from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
 from attree.training.features import run
 from attree.training.gold import GoldTree
-from attree.training.inside import log_partitions, marginals
+from attree.training.inside import log_partition, marginals
 from attree.training.label_trees import (
     best_labelled,
     best_optional,
@@ -243,13 +243,12 @@ def load_parser(
     size = check_regular(path, what="file of weights")
     try:
         with torch.device("meta"):  # before it takes memory
-            empty = SpanScorer(description.recipe, description.shape)
-        least = sum(parameter.numel() for parameter in empty.parameters())
+            scorer = SpanScorer(description.recipe, description.shape)
+        least = sum(parameter.numel() for parameter in scorer.parameters())
         if least > size:
             problem = f"parser.json describes at least {least:,} weights, but this file has "
             problem += f"{size:,} bytes: they do not belong together"
             raise _damaged(path, problem, "too-few-bytes")
-        scorer = SpanScorer(description.recipe, description.shape)
     except (TypeError, KeyError):
         raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
     adapter = read_adapter(path)
@@ -266,13 +265,12 @@ def load_parser(
                 raise _damaged(path, f"the weights {name} {problem}")
             if not tensor.isfinite().all():
                 raise _damaged(path, f"the weights {name} are not all finite")
-        scorer.load_state_dict(tensors)
+        scorer.to_empty(device=device).load_state_dict(tensors)
     except (SafetensorError, RuntimeError, KeyError, OSError):
         problem = "these weights are cut short or belong to another parser"
         raise _damaged(path, problem) from None
-    scorer = scorer.to(device).eval()
     raw = description.raw
-    return TrainedParser(recipe, scorer, raw["encoder"], raw["about"], trained_on, adapter)
+    return TrainedParser(recipe, scorer.eval(), raw["encoder"], raw["about"], trained_on, adapter)
 
 
 def _damaged(path: Path, problem: str, code: str = "damaged-weights") -> AttreeError:
@@ -383,7 +381,8 @@ class TrainedChart:
         trees = ranked.trees
         trees = replace(trees, marginals=self.marginals(Constraints())[trees.starts, trees.ends])
         totals = np.bincount(trees.tree_of, weights=of_spans, minlength=len(trees))
-        chances = np.exp(totals - log_partitions(span, n_words)[0]).tolist()
+        of_all = float(log_partition(self.scores.span, self.scores.n_words))
+        chances = np.exp(totals - of_all).tolist()
         return Ranked(trees, ranked.scores, chances)
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:

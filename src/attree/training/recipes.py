@@ -229,11 +229,8 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     wrong = next((value for value in settings.values() if value in LABELLED), None)
     wrong = "label_layers" if "label_layers" in settings else wrong
     if wrong is not None and "labels" not in base.parts:
-        problem, fix = (
-            f"{wrong} needs a parser with labels",
-            "choose tree-crf-labelled, or leave it out",
-        )
-        raise AttreeError("needs-labels", problem, fix=fix)
+        fix = "choose tree-crf-labelled, or leave it out"
+        raise AttreeError("needs-labels", f"{wrong} needs a parser with labels", fix=fix)
     return replace(base, **settings)  # type: ignore[arg-type]
 
 

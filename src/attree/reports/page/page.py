@@ -17,6 +17,7 @@ from attree.base.reading import read_json
 from attree.base.schemas import WORDS_SHOWN, read_table
 from attree.base.tables import COMPUTED, Table, number, saved_tables
 from attree.base.terminal import safe
+from attree.evaluation import HEADINGS
 from attree.parsers.reading import BADLY
 from attree.plan.paths import RUN, path_of
 from attree.reports.page import charts, reading, scores
@@ -88,8 +89,8 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     Raises:
         AttreeError: there are no scores.
     """
-    scored = scores.read_scores(results, run)
-    rows, notes = scored.rows, list(run.warnings)
+    rows, tables = scores.read_scores(results, run)
+    scored, notes = {row.key for row in rows}, list(run.warnings)
     parsers = [row for row in rows if not row.is_baseline]
     if not parsers:
         fix = "run `snakemake` first"
@@ -100,12 +101,13 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
         if (figure := row.values.get("headed_precision") or BADLY) < BADLY
     ]
     headings = {row.parser: row.heading for row in rows}
+    across = [x for x in tables if x.title.endswith(f": {HEADINGS['corpus_f1']}")]
     return {
         "sentences": scores.sentences(run, rows),
         "in_short": scores.in_short(rows),
-        "across": [(table, scores.best_cells(table)) for table in scored.corpus_f1],
-        "across_more": [table for table in scored.tables if table not in scored.corpus_f1],
-        "missing": [f"{row.parser} on {row.language} {row.split}" for row in scored.missing],
+        "across": [(table, scores.best_cells(table)) for table in across],
+        "across_more": [table for table in tables if table not in across],
+        "missing": [f"{x.parser} on {x.language} {x.split}" for x in run.rows if x not in scored],
         "failures": reading.failures(results, run),
         "bars": _bars(rows),
         "marks": [(sign, headings.get(name, name)) for name, (_, sign) in charts.MARKS.items()],

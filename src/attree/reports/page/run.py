@@ -68,18 +68,13 @@ class ReportedRun:
     @classmethod
     def of(cls, plan: Plan, languages: Catalogue) -> ReportedRun:
         """Make the request of a plan and the languages found."""
-        config = plan.config
         tables = {
-            name: AskedTable(
-                config.tables[name].title,
-                config.tables[name].published,
-                list(rows),
-            )
-            for name, rows in plan.tables.items()
+            name: AskedTable(table.title, table.published, list(plan.tables[name]))
+            for name, table in plan.config.tables.items()
         }
         problems = {name: str(error) for name, error in languages.problems.items()}
         others = [line for line in languages.warnings if line not in problems.values()]
-        return cls(config.given(), tables, list(languages), problems, others)
+        return cls(plan.config.given(), tables, list(languages), problems, others)
 
     @classmethod
     def read(cls, path: Path | None) -> ReportedRun:

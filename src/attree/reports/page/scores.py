@@ -1,12 +1,10 @@
 """Report on scores: tables over languages, counts of wins, and a summary in sentences."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attree.base.tables import Table
-from attree.evaluation import HEADINGS
 from attree.plan.paths import BASELINES_PATH as BASELINES_FILE
 from attree.plan.paths import IMPORTED, SCORES_PATH, TableRow, files_of_rows, path_of
 from attree.reports.page.run import AskedTable, ReportedRun
@@ -23,32 +21,14 @@ from attree.reports.tables.summaries import (
 CEILING = "upper_bound"
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Every score of a run.
-
-    Attributes:
-        rows: rows of parsers, then of baselines.
-        tables: tables over languages.
-        missing: rows that were asked for but have no score.
-    """
-
-    rows: list[ScoreRow]
-    tables: list[Table]
-    missing: list[TableRow]
-
-    @property
-    def corpus_f1(self) -> list[Table]:
-        """The tables of corpus F1."""
-        heading = HEADINGS["corpus_f1"]
-        return [table for table in self.tables if table.title.endswith(f": {heading}")]
-
-
-def read_scores(results: Path, run: ReportedRun) -> Scores:
+def read_scores(results: Path, run: ReportedRun) -> tuple[list[ScoreRow], list[Table]]:
     """Read the scores of the rows that a run asked for, or of all rows if it asked for none.
 
     The tables are built here, as by ``attree table crosslingual``, so that a run that was cut short
     has them too.
+
+    Returns:
+        the rows of parsers, then of baselines; and the tables over languages.
     """
     file = run.configuration.get("published")
     rows: dict[TableRow, ScoreRow] = {}
@@ -59,8 +39,7 @@ def read_scores(results: Path, run: ReportedRun) -> Scores:
         scored = score_rows(_files(results, table.rows), figures)
         rows |= {row.key: row for row in scored}
         tables += crosslingual(scored, table.title)
-    ordered = sorted(rows.values(), key=lambda row: row.is_baseline)
-    return Scores(ordered, tables, [row for row in run.rows if row not in rows])
+    return sorted(rows.values(), key=lambda row: row.is_baseline), tables
 
 
 def _all_rows(results: Path) -> list[TableRow]:

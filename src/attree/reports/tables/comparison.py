@@ -13,7 +13,7 @@ from attree.base.reading import read_described
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
-from attree.evaluation.baselines import fixed_parses
+from attree.evaluation.baselines import ONE_TREE, fixed_parses
 from attree.evaluation.metrics import Scored, score
 from attree.evaluation.resampling import RESAMPLES, every_difference
 from attree.plan.paths import GRAMMAR, IMPORTED
@@ -33,9 +33,6 @@ COMPUTED, TREES, PUBLISHED = "computed", "imported", "published"
 #: Source of a grammar whose mean over its seeds is not above the baselines below.
 UNDERTRAINED = "computed, undertrained"
 _WITHOUT_WORDS = ("left_branching", *(name for name in BASELINES if name.startswith("random_")))
-
-#: Baselines with one tree per sentence, whose sentences can be scored.
-_ONE_TREE = ("right_branching", "left_branching", "balanced")
 
 #: The score for sorting systems, for p values and for scores by length.
 FIRST = "corpus_f1"
@@ -249,7 +246,7 @@ def _score_fixed(
     for path in paths:
         table, facts = read_table(path, schema=SENTENCES_SCHEMA)
         gold, test = Parses.gold(table), (facts.get("language") or "", facts.get("split") or "")
-        for name in _ONE_TREE:
+        for name in ONE_TREE:
             scores[*test, name] = score(gold, fixed_parses(name, gold), max_words=max_words)
     return scores
 
