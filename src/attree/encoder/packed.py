@@ -62,15 +62,18 @@ def pack(layers: nn.Module) -> None:
                 setattr(module, name, PackedLinear(part))
 
 
-def packed(weight: Tensor) -> nn.Module:
-    """Return the function ``x Wᵀ`` for weights that do not change, packed on a CPU.
+def packed(weight: Tensor, bias: Tensor | None = None) -> nn.Module:
+    """Return the function ``x Wᵀ + b`` for weights that do not change, packed on a CPU.
 
     Args:
         weight: (out, in); it is copied.
+        bias: (out,).
     """
     with torch.device("meta"):  # drawing first weights would take long
-        linear = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+        linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     linear.weight = nn.Parameter(weight.detach().clone(), requires_grad=False)
+    if bias is not None:
+        linear.bias = nn.Parameter(bias.detach().clone(), requires_grad=False)
     holder = nn.ModuleList([linear])
     if weight.device.type == "cpu":
         pack(holder)
