@@ -1,6 +1,5 @@
 """Options of ``attree parse``: how rows are made and written, and where the work is done."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -85,15 +84,6 @@ class Place:
     def cluster(self) -> str | None:
         """The key of :data:`attree.base.cluster.CLUSTERS`, or None for this machine."""
         return "slurm" if self.slurm else "address" if self.scheduler else None
-
-    @property
-    def cluster_options(self) -> Mapping[str, Any]:
-        """The options of the cluster: those of Slurm jobs, or the address of a scheduler."""
-        if self.slurm:
-            from attree.base.cluster import Slurm
-
-            return Slurm.parse(self.slurm)
-        return {"address": self.scheduler} if self.scheduler else {}
 
 
 @dataclass(frozen=True, slots=True)
