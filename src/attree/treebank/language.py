@@ -23,7 +23,6 @@ from attree.base.settings import expand_variables
 from attree.treebank.formats import format_of, resolve
 from attree.treebank.language_file import (
     LAYOUTS,
-    Filters,
     as_settings,
     check_settings,
     read_yaml,
@@ -319,8 +318,7 @@ def _read_splits(
             absent[split] = ", ".join(patterns) + (", but for empty files" if files else "")
             continue
         used.update(files)
-        filters = {key: spec[key] for key in Filters.__struct_fields__ if key in spec}
-        how = resolve(SplitSettings(**as_settings(settings) | filters), files)
+        how = resolve(as_settings({**settings, **spec}), files)
         splits[split] = Split(files, how, matches.patterns, excluded.patterns, matches.missing)
     return splits, absent, used
 
