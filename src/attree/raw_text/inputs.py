@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
+from attree.base.patterns import files_below
 from attree.base.reading import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
 from attree.base.text import name_of
 
@@ -91,13 +92,8 @@ def find_inputs(
         else:
             if not path.is_dir():
                 check_regular(path, what="input")
-            below = (p for p in path.rglob("*") if p.is_file())
-            files = [
-                file
-                for file in below
-                if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-                and (without is None or not file.is_relative_to(without))
-            ]
+            below = files_below(path)
+            files = [f for f in below if without is None or not f.is_relative_to(without)]
         for file in sorted(files, key=lambda p: natural(str(p))):
             suffixes = file.suffixes
             if suffixes and suffixes[-1] in COMPRESSIONS:
