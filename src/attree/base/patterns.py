@@ -64,6 +64,17 @@ def distinct(files: Iterable[Path], without: Iterable[Path] = ()) -> list[Path]:
     return [file for name, file in first.items() if name not in excluded]
 
 
+def is_hidden(name: str) -> bool:
+    """Tell whether the name of a file or folder says that it is passed over in a folder."""
+    return name.startswith((".", "_"))
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return the files in a folder and in the folders in it, without hidden ones."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [file for file in files if not any(map(is_hidden, file.relative_to(folder).parts))]
+
+
 def _matches(pattern: str, folder: str | Path | None) -> tuple[list[Path], list[str]]:
     """Return the files that a pattern matches, and the members of its ranges without a file."""
     literal = Path(folder or "", pattern)

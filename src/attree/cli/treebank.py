@@ -20,7 +20,7 @@ from attree.base.settings import form_of, meanings
 from attree.base.terminal import progress, safe_lines, say, silent
 from attree.treebank import formats
 from attree.treebank.language import discover
-from attree.treebank.language_file import LanguageKeys, as_settings, check_settings, settings_of
+from attree.treebank.language_file import LanguageKeys, settings_of
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
 _LONG = 30_000_000  # bytes: from here on progress is shown
@@ -329,7 +329,8 @@ def jobs_of_language(
     """Yield the splits of a language in folders of treebanks; all splits, or only ``split``."""
     if not language:
         raise AttreeError("no-inputs", "no files are given", fix="name some, or a --language")
-    options = as_settings(check_settings(keys, "command line"))
+    asked = settings_of(**keys)
+    options = {key: getattr(asked, key) for key in keys}
     catalogue = discover(folders or _FOLDERS)
     language = _find_language(language, catalogue)
     for name in [split] if split else list(catalogue[language].splits):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
+from attree.base.patterns import files_below
 from attree.base.reading import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
 from attree.base.text import name_of
 
@@ -47,14 +48,12 @@ class InputFile:
         path: absolute.
         name: in outputs: the path below the folder that all inputs share.
         kind: ``text``, ``json``, ``parquet`` or ``half``.
-        compression: ``""``, ``.gz``, ``.xz`` or ``.zst``.
         size, changed: bytes, and time of the last change in nanoseconds, when shards were cut.
     """
 
     path: str
     name: str
     kind: str
-    compression: str
     size: int
     changed: int
 
@@ -79,7 +78,7 @@ def find_inputs(
     Raises:
         AttreeError: an input is absent, cannot be read or is in the output, or there is no file.
     """
-    listed: list[tuple[Path, str, str]] = []
+    listed: list[tuple[Path, str]] = []
     left_out: list[Path] = []
     path: Path | None = None
     for path in paths:
@@ -93,29 +92,25 @@ def find_inputs(
         else:
             if not path.is_dir():
                 check_regular(path, what="input")
-            below = (p for p in path.rglob("*") if p.is_file())
-            files = [
-                file
-                for file in below
-                if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-                and (without is None or not file.is_relative_to(without))
-            ]
+            below = files_below(path)
+            files = [f for f in below if without is None or not f.is_relative_to(without)]
         for file in sorted(files, key=lambda p: natural(str(p))):
             suffixes = file.suffixes
-            compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
+            if suffixes and suffixes[-1] in COMPRESSIONS:
+                suffixes.pop()
             kind = KINDS.get(suffixes[-1] if suffixes else "", "text" if file == path else "")
             if kind:
-                listed.append((file, kind, compression))
+                listed.append((file, kind))
             else:
                 left_out.append(file)
     if not listed:
         fix = f"attree reads {', '.join(KINDS)}, also compressed"
         raise AttreeError("no-inputs", "no input files", file=path, fix=fix)
-    shared = os.path.commonpath([file.absolute().parent for file, _, _ in listed])
+    shared = os.path.commonpath([file.absolute().parent for file, _ in listed])
     return [_describe(*file, Path(shared)) for file in listed], left_out
 
 
-def _describe(path: Path, kind: str, compression: str, shared: Path) -> InputFile:
+def _describe(path: Path, kind: str, shared: Path) -> InputFile:
     path = path.absolute()
     try:
         with path.open("rb") as handle:
@@ -124,7 +119,7 @@ def _describe(path: Path, kind: str, compression: str, shared: Path) -> InputFil
     except OSError as error:
         raise _unreadable(f"cannot be read ({error.strerror})", path) from None
     name = name_of(path.relative_to(shared))
-    return InputFile(str(path), name, kind, compression, status.st_size, status.st_mtime_ns)
+    return InputFile(str(path), name, kind, status.st_size, status.st_mtime_ns)
 
 
 def _unreadable(problem: str, file: str | Path) -> AttreeError:

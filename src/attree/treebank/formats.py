@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from attree.base.errors import AttreeError
-from attree.base.patterns import matching
+from attree.base.patterns import files_below, matching
 from attree.base.reading import COMPRESSED, check_regular, opened
 from attree.base.registry import check_name
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
@@ -117,9 +117,7 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[str, list[Pat
     """
     groups: dict[tuple[Path, str], list[Path]] = {}
     others = []
-    for file in sorted(folder.rglob("*")):
-        if not file.is_file() or any(part[0] in "._" for part in file.relative_to(folder).parts):
-            continue
+    for file in sorted(files_below(folder)):
         document = file.suffix.lower() == ".md" or file.stem.upper() == "README"
         format = None if document else _guess_format(file)
         if format is None or name not in (None, format):

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from attree.base.errors import AttreeError
-from attree.base.patterns import distinct, find
+from attree.base.patterns import distinct, find, is_hidden
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.treebank.formats import format_of, resolve
 from attree.treebank.language_file import (
     LAYOUTS,
-    Filters,
     as_settings,
     check_settings,
     read_yaml,
@@ -164,7 +163,7 @@ def discover(
             fix = f"move to {top}/<language>/"
             catalogue.warnings.append(f"{top}: {_names(loose)} in no language's folder — {fix}")
         for path in sorted(top.iterdir()) if top.is_dir() else []:
-            if path.name.startswith((".", "_")) or not path.is_dir():
+            if is_hidden(path.name) or not path.is_dir():
                 continue
             if path.name in paths:
                 catalogue.warnings.append(f"{path} is read instead of {paths[path.name]}")
@@ -267,7 +266,7 @@ def treebank_files(folder: Path) -> list[Path]:
     return [
         file
         for file in files
-        if file.name[0] not in "._"
+        if not is_hidden(file.name)
         and file.is_file()
         and (format_of(file) or file.name.split(".")[0] in SPLITS)
     ]
@@ -275,7 +274,7 @@ def treebank_files(folder: Path) -> list[Path]:
 
 def _default_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any]]:
     """Return each split's usual patterns: ``train.*`` or ``train/*``, and so on."""
-    names = sorted(path.name for path in folder.iterdir() if path.name[0] not in "._")
+    names = sorted(path.name for path in folder.iterdir() if not is_hidden(path.name))
     specs: dict[str, dict[str, Any]] = {}
     for split in SPLITS:
         named = [name for name in names if name.split(".")[0] == split]
@@ -319,8 +318,7 @@ def _read_splits(
             absent[split] = ", ".join(patterns) + (", but for empty files" if files else "")
             continue
         used.update(files)
-        filters = {key: spec[key] for key in Filters.__struct_fields__ if key in spec}
-        how = resolve(SplitSettings(**as_settings(settings) | filters), files)
+        how = resolve(as_settings({**settings, **spec}), files)
         splits[split] = Split(files, how, matches.patterns, excluded.patterns, matches.missing)
     return splits, absent, used
 

@@ -9,7 +9,6 @@ case; the language's own settings override them.
 from __future__ import annotations
 
 import codecs
-import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -271,17 +270,10 @@ def settings_of(**options: Any) -> SplitSettings:
         AttreeError: a value is wrong.
     """
     values = {key: value for key, value in options.items() if value is not None}
-    return SplitSettings(**as_settings(check_settings(values, "command line")))
+    return as_settings(check_settings(values, "command line"))
 
 
-def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the checked values that `SplitSettings` has, with lists as tuples."""
-    names = {field.name for field in dataclasses.fields(SplitSettings)}
-    settings: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in values.items()
-        if key in names
-    }
-    if "accept_loss" in settings:
-        settings["accept_loss"] = float(settings["accept_loss"])
-    return settings
+def as_settings(values: Mapping[str, Any]) -> SplitSettings:
+    """Return settings of checked values; keys of other things, such as ``files``, are left out."""
+    share = float(values.get("accept_loss", 0))  # true allows any
+    return msgspec.convert({**values, "accept_loss": share}, SplitSettings)
