@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 #: Sources of a cell of a table, or of a line of a figure.
 COMPUTED, BASELINE, CEILING, ARTICLE = "computed", "baseline", "ceiling", "article"
 
+#: The fields of a row that can tell a table's columns apart, as pictures name them.
+AXES = {
+    "trees": "trees",
+    "layer": "layer",
+    "size": "size of the projection",
+    "max_words": "longest sentence, in words",
+    "test": "test set",
+    "step": "steps",
+}
+
 #: A table in the metadata of its Parquet file: title, headings, rows, note.
 _Packed = tuple[str, list[str], list[list[str]], str]
 

@@ -509,7 +509,7 @@ class ExperimentSettings(Keys):
     """
 
     title: str
-    columns: Annotated[str, one_of("attree.plan.rows:AXES")]
+    columns: Annotated[str, one_of("attree.base.tables:AXES")]
     runs: list[Run]
     metrics: Some[Annotated[str, one_of("attree.plan.rows:SHOWN")]] = several(
         "corpus_f1", "sentence_f1"

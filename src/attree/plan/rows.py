@@ -19,16 +19,6 @@ NOT_RUN = {
     "trained": ("attree.experiments.heads", "attree.parsers.heads"),
 }
 
-#: The fields of a row that can tell a table's columns apart, as pictures name them.
-AXES = {
-    "trees": "trees",
-    "layer": "layer",
-    "size": "size of the projection",
-    "max_words": "longest sentence, in words",
-    "test": "test set",
-    "step": "steps",
-}
-
 #: The metrics that a table can show: F1, labelled F1, speed, and the seconds of training.
 SHOWN = (*HEADINGS, *LABELLED, "sentences_a_second", "seconds")
 

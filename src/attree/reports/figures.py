@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
-from attree.base.tables import ARTICLE, BASELINE, COMPUTED
+from attree.base.tables import ARTICLE, AXES, BASELINE, COMPUTED
 from attree.base.terminal import safe
-from attree.plan.rows import AXES
 
 # a word such as $\frac{$ is drawn as it is
 matplotlib.rcParams["text.parse_math"] = False
@@ -43,7 +42,7 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
         rows: rows of the table's Parquet file: panel, label, column, source, corpus_f1,
             corpus_f1_std, and the column that ``axis`` names.
         title: title of the figure.
-        axis: a name in :data:`attree.plan.rows.AXES`.
+        axis: a name in :data:`attree.base.tables.AXES`.
     """
     shown: _Rows = [
         row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
