@@ -27,7 +27,7 @@ def read(path: Path) -> Any:
 
 
 def test_registries_that_keys_name_are_there_and_other_names_are_the_library_s() -> None:
-    from attree.bulk.output import FORMATS
+    from attree.bulk.options import FORMATS, PARQUET
     from attree.encoder.source import SOURCES
     from attree.training.objectives import OBJECTIVES
 
@@ -43,7 +43,7 @@ def test_registries_that_keys_name_are_there_and_other_names_are_the_library_s()
     assert set(decoders) == {*decoding.DECODERS, *others}
     assert set(configuration.EncoderSettings.EXACTLY_ONE) == set(SOURCES)
     written = form_of(configuration.Corpus, "format").split(", ")
-    assert written == ["parquet", *(f"parquet,{name}" for name in FORMATS)]
+    assert written == [PARQUET, ",".join(FORMATS)]
 
 
 def test_a_further_decoder_needs_no_edit_of_the_schema(
