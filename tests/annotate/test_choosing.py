@@ -16,6 +16,7 @@ from attree.annotate.choosing import (
     WAYS,
     SentenceMeasures,
     at_random,
+    check_lengths,
     diverse,
     measure,
     most_uncertain,
@@ -87,15 +88,17 @@ def test_other_inputs_and_damaged_lines(tmp_path: Path):
     file = text(tmp_path, [json.dumps(row) for row in rows], "a.jsonl")
     pool, _ = read_pool([file], SPLIT, (5, 9), size=9, seed=0)
     assert sorted(words[0] for words in pool) == ["a", "the"]
-    with refused("no-sentences", "1", file="b.txt"):
-        read_pool([text(tmp_path, ["a b"], "b.txt")], SPLIT, (5, 9), size=9, seed=0)
+    rows = [{"text": "a b"}, {"other": 1}, {"text": "c d"}]
+    file = text(tmp_path, [json.dumps(row) for row in rows], "b.jsonl")
+    with refused("no-sentences", "2 too short or too long", "1 lines malformed", file="b.jsonl"):
+        read_pool([file], SPLIT, (5, 9), size=9, seed=0)
 
 
 @pytest.mark.parametrize(("least", "most"), [(30, 5), (1, 4), (0, 0)])
-def test_lengths_have_a_sentence(least: int, most: int, tmp_path: Path) -> None:
-    file = text(tmp_path, ["a b c d e"])
+def test_lengths_have_a_sentence(least: int, most: int) -> None:
+    check_lengths(2, 2)
     with refused("bad-words"):
-        read_pool([file], SPLIT, (least, most), size=9, seed=0)
+        check_lengths(least, most)
 
 
 @pytest.fixture

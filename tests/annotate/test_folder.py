@@ -53,6 +53,13 @@ def test_a_treebank_of_someone_else_is_refused(tmp_path: Path, name: str) -> Non
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_a_log_that_is_no_utf8_is_someone_else_s(tmp_path: Path) -> None:
+    (tmp_path / TREES).write_text(TREE, encoding="utf-8")
+    (tmp_path / LOG).write_bytes(b'{"time": "x", "action": "begin\xff"}')
+    with refused("foreign-folder", TREES), opened(tmp_path):
+        pass
+
+
 def test_a_test_set_may_be_added_later(tmp_path: Path) -> None:
     begun(tmp_path)
     (tmp_path / "test.ptb").write_text(TREE, encoding="utf-8")

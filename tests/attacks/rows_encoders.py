@@ -146,7 +146,7 @@ DESCRIPTION: dict[str, tuple[dict[str, Any], str]] = {
     "longest": ({"max_pieces": 500}, "description-misfit max_pieces 500 64"),
     "family": ({"family": "electra"}, "description-misfit family electra"),
     "family-evil": ({"family": "../x"}, "description-misfit family"),
-    "adapter": ({"adapter": "../../x"}, "missing-file"),
+    "adapter": ({"adapter": "../../no-such-adapter"}, "missing-file"),
     "kind": ({"kind": "ftp"}, "unknown-name kind 'ftp'"),
     "dtype": ({"dtype": "int8"}, "unknown-name dtype 'int8'"),
     "fingerprint": ({"fingerprint": "f" * 32, "stamps": {}}, "encoder-changed"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from attree.base.errors import NotFiniteError
 from attree.decoding import DECODERS
 from attree.decoding.batch import decode
-from attree.decoding.constrained import TERMS, SplitChart
+from attree.decoding.constrained import MAXIMISED, SplitChart
 from attree.decoding.decoders import span_marginals
 from attree.trees.constraints import Constraints
 from tests import drawn
@@ -93,7 +93,7 @@ def test_greedy_looks_as_far_down_as_the_constraints_reach():
 
 
 def test_every_decoder_keeps_to_constraints():
-    assert set(TERMS) == set(DECODERS)
+    assert set(MAXIMISED) == set(DECODERS)
 
 
 def test_what_has_no_distribution_says_so():

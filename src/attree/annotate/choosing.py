@@ -30,6 +30,13 @@ WAYS = {
 RANDOM = "random"
 
 
+def check_lengths(least: int, most: int) -> None:
+    """Refuse lengths that no sentence to annotate has."""
+    if not 2 <= least <= most:
+        problem = f"no sentence to annotate has {least} to {most} words"
+        raise AttreeError("bad-words", problem, fix="give a smaller number first, from 2 on")
+
+
 def read_pool(
     inputs: Iterable[Path],
     split: Tokeniser,
@@ -54,13 +61,9 @@ def read_pool(
         these lengths.
 
     Raises:
-        AttreeError: no sentence has these lengths, an input cannot be read, is a treebank, or no
-            sentence is left.
+        AttreeError: an input cannot be read or is a treebank, or no sentence is left.
     """
     least, most = lengths
-    if not 2 <= least <= most:
-        problem = f"no sentence to annotate has {least} to {most} words"
-        raise AttreeError("bad-words", problem, fix="give a smaller number first, from 2 on")
     generator, drawn, seen = np.random.default_rng(seed), list[list[str]](), set[int]()
     left_out: Counter[str] = Counter()
     files, _ = find_inputs(inputs)
@@ -71,9 +74,7 @@ def read_pool(
         for words in sentences:
             if not least <= len(words) <= most:
                 left_out["too short or too long"] += 1
-            elif hash(tuple(words)) in seen:
-                left_out["repeated"] += 1
-            else:
+            elif hash(tuple(words)) not in seen:
                 seen.add(hash(tuple(words)))
                 if len(drawn) < size:
                     drawn.append(words)

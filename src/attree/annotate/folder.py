@@ -180,7 +180,7 @@ def check(folder: Path) -> None:
 def _is_ours(log: Path) -> bool:
     if not log.is_file():
         return False
-    with log.open("rb") as handle, contextlib.suppress(msgspec.MsgspecError, RecursionError):
+    with log.open("rb") as handle, contextlib.suppress(ValueError, RecursionError):
         first = msgspec.json.decode(handle.readline(1 << 16), type=LogRecord)
         return first.action == BEGIN["action"] and first.program == BEGIN["program"]
     return False

@@ -73,7 +73,8 @@ class DaskWorkers:
         self._executor = client.get_executor(pure=False)
         self._seen: set[Any] = set()
         self._away: dict[Any, float] = {}  # worker → when it was missed
-        self._last_seen, self._reported_alone = time.monotonic(), False
+        self._alone_since: float | None = None
+        self._reported_alone = False
         self._checked = 0.0
         self._names: set[Any] = set()
         self._look()
@@ -102,11 +103,13 @@ class DaskWorkers:
 
     def _check_alone(self, now: float) -> None:
         if self._names:
-            self._last_seen, self._reported_alone = now, False
-        elif not self._reported_alone and now - self._last_seen > _SECONDS_UNREPORTED:
+            self._alone_since, self._reported_alone = None, False
+        elif self._alone_since is None:
+            self._alone_since = now  # checks may have been far apart
+        elif not self._reported_alone and now - self._alone_since > _SECONDS_UNREPORTED:
             self._reported_alone = True
             say("attree: waiting for workers")
-        elif now - self._last_seen > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
+        elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
             fix = "start workers, then run the same command again"
             raise AttreeError("no-workers", "no Dask worker is left", fix=fix)
 

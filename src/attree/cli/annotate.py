@@ -146,7 +146,7 @@ def choose_command(
         min_words: Shortest sentence, in words.
         pool: Number of sentences, drawn at random, to choose from.
     """
-    from attree.annotate.choosing import RANDOM, WAYS, measure, read_pool
+    from attree.annotate.choosing import RANDOM, WAYS, check_lengths, measure, read_pool
     from attree.base.files import check_new, write_text
     from attree.bulk.run import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
@@ -161,6 +161,7 @@ def choose_command(
     if by != RANDOM and parser is None:
         parser = default_parser()
     check_new([output], overwrite=overwrite)
+    check_lengths(min_words, max_words)
     source = find_parser(parser, Overrides(encoder)) if parser else None
     splitting = how_split(source, text, first_lines(inputs, text.column))
     split = tokeniser(splitting.name, split=splitting.sentences)

@@ -187,7 +187,14 @@ class _Attree(App):
 def _overview() -> App:
     """Return a program that knows what each command is for, and imports none."""
     sections = list(map(Group.create_ordered, (*SECTIONS, "Options")))
-    overview = App(name="attree", help=app.help, help_flags="--help", group_commands=sections[-1])
+    overview = App(
+        name="attree",
+        usage="Usage: attree COMMAND [OPTIONS]",
+        help=app.help,
+        help_format="plaintext",
+        help_flags="--help",
+        group_commands=sections[-1],
+    )
     for group, places in zip(sections, SECTIONS.values(), strict=False):
         for number, (name, place) in enumerate(places.items()):
             overview.command(App(name=name, help=_purpose_of(place), group=group, sort_key=number))

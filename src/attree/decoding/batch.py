@@ -88,12 +88,13 @@ def decode(
 
 def scores_of_spans(trees: Trees, scores: SplitScores) -> NDArray[np.float64]:
     """Look up ``split(i, k, j)`` of every span of binary trees in pre-order."""
-    return scores.at(trees.tree_of, trees.starts, splits_of(trees), trees.ends)
+    tree = trees.tree_of
+    return scores.at(tree, trees.starts, _splits(trees, tree), trees.ends)
 
 
-def splits_of(trees: Trees) -> Spans:
-    """Return the split of each span of binary trees in pre-order."""
-    starts, tree = trees.starts, trees.tree_of
+def _splits(trees: Trees, tree: NDArray[np.int64]) -> Spans:
+    """Return the split of each span of binary trees in pre-order, of which ``tree`` has it."""
+    starts = trees.starts
     # a left part of two words and more is the next span in pre-order; otherwise it is one word
     next_is_left = np.zeros(starts.size, dtype=bool)
     next_is_left[:-1] = (starts[1:] == starts[:-1]) & (tree[1:] == tree[:-1])
@@ -113,7 +114,7 @@ def syntactic_distances(trees: Trees) -> NDArray[np.int64]:
         ``n - 1`` distances for each tree of ``n`` words, flat, from left to right.
     """
     starts, ends = trees.starts.astype(np.int64), trees.ends.astype(np.int64)
-    split = splits_of(trees).astype(np.int64)
+    split = _splits(trees, trees.tree_of).astype(np.int64)
     width = ends - starts
     heights = np.ones(starts.size, np.int64)
     nodes = np.arange(starts.size)

@@ -31,7 +31,7 @@ from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
 
 #: decoder → the scores that it maximises without constraints, which may overwrite the given ones
-TERMS: dict[str, Callable[[SplitScores], SplitScores]] = {
+MAXIMISED: dict[str, Callable[[SplitScores], SplitScores]] = {
     "greedy": with_terms,
     "chart": with_terms,
     "normalised_chart": log_shares,
@@ -70,8 +70,8 @@ def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) ->
 
 
 def _maximised(scores: SplitScores, decoder: str) -> SplitScores:
-    """Return the scores that a decoder of :data:`TERMS` maximises; the given ones stay."""
-    return TERMS[decoder](replace(scores, terms=scores.terms.copy()))
+    """Return the scores that a decoder of :data:`MAXIMISED` maximises; the given ones stay."""
+    return MAXIMISED[decoder](replace(scores, terms=scores.terms.copy()))
 
 
 def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) -> Trees:

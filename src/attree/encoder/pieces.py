@@ -366,9 +366,11 @@ class WordMerger:
         one_to_one = (is_word.sum(1) == batch.n_words).all() & (first == first[0]).all()
         #: the position of the first word's piece if words and pieces are one to one, else None
         self._start = int(first[0]) if one_to_one else None
-        self._padding = words >= batch.n_words[:, None]
-        self._from = batch.piece_to_word()
-        self._to = (self._from > 0).float().transpose(1, 2).contiguous()
+        if self._start is not None:
+            self._padding = words >= batch.n_words[:, None]
+        else:
+            self._from = batch.piece_to_word()
+            self._to = (self._from > 0).float().transpose(1, 2).contiguous()
 
     def __call__(self, attention: torch.Tensor) -> torch.Tensor:
         """Merge ``attention`` (batch, heads, pieces, pieces) to (batch, heads, words, words).

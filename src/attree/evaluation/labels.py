@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.reading import described
-from attree.evaluation.spans import DistinctSpans, cells_of
+from attree.evaluation.spans import DistinctSpans, cells_of, distinct
 from attree.trees.trees import Trees
 
 
@@ -233,9 +233,8 @@ def label_recall(
         column = {name: position for position, name in enumerate(names)}
         label = np.array([column.get(name, -1) for name in gold.label_names], np.int64)[gold.labels]
         kept = has_tree[gold.tree_of] & (label >= 0) & (gold.ends - gold.starts > 1)
-        cells, label = np.divmod(
-            np.unique(cells_of(gold)[kept] * len(names) + label[kept]), len(names)
-        )
+        pairs = distinct(cells_of(gold)[kept] * len(names) + label[kept])
+        cells, label = np.divmod(pairs, len(names))
         recalled = label[np.isin(cells, predicted.cells, kind="table")]
         counts = np.stack([np.bincount(x, minlength=len(names)) for x in (label, recalled)], axis=1)
     return {name: LabelCount(*pair) for name, pair in zip(names, counts.tolist(), strict=True)}

@@ -65,11 +65,15 @@ def distinct_spans(
         name = tree if sentences is None else int(np.asarray(sentences)[tree])
         problem = f"{what} of sentence {name}: the span [{starts[bad]}, {ends[bad]}) lies outside"
         raise AttreeError("span-outside", f"{problem} its {words[tree]} words")
-    tables = tables_of(words)
-    used = np.zeros(tables[-1], bool)
-    used[tables[:-1][words > 1]] = True  # the whole sentence
-    used[cells_of(trees)[ends - starts > 1]] = True
-    return DistinctSpans(words, np.flatnonzero(used))
+    # the whole sentences, and the spans
+    cells = tables_of(words)[:-1][words > 1], cells_of(trees)[ends - starts > 1]
+    return DistinctSpans(words, distinct(np.concatenate(cells)))
+
+
+def distinct(values: _Ints) -> _Ints:
+    """Return each value once, ascending; ``np.unique`` hashes integers, which is far slower."""
+    ordered = np.sort(values, kind="stable")
+    return ordered[np.diff(ordered, prepend=-1) > 0]
 
 
 def matched(gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1) -> _Ints:
@@ -78,8 +82,8 @@ def matched(gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1) 
     Tree ``t`` of ``predicted`` belongs to tree ``t // trees_each`` of ``gold``.
     """
     counts = predicted.counts
-    tree = np.repeat(np.arange(counts.size), counts)
-    tables = tables_of(predicted.n_words)
-    in_gold = predicted.cells - tables[tree] + tables_of(gold.n_words)[tree // trees_each]
-    shared = np.isin(in_gold, gold.cells, kind="table")
-    return np.bincount(tree[shared], minlength=counts.size)
+    tree = np.arange(counts.size)
+    shift = tables_of(gold.n_words)[tree // trees_each] - tables_of(predicted.n_words)[:-1]
+    shared = np.isin(predicted.cells + np.repeat(shift, counts), gold.cells, kind="table")
+    ends, so_far = np.cumsum(counts), np.concatenate(([0], np.cumsum(shared)))
+    return so_far[ends] - so_far[ends - counts]

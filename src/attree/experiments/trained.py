@@ -103,6 +103,7 @@ class Trainer:
         name = digest(row.training())
         if self._last is None or self._last[0] != name:
             self._last = name, self._train(row)
+            self._last[1].scorer.freeze(self.encoder.dtype)  # before anything is chosen or parsed
         return self._last[1]
 
     def _train(self, row: ExperimentRow) -> TrainedParser:

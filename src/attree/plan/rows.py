@@ -78,7 +78,7 @@ class ExperimentRow:
     max_words: int | None = None
     layer: str | None = None
     candidates: tuple[str, ...] = ()
-    dropouts: tuple[float, ...] = ()
+    dropouts: tuple[int | float, ...] = ()  # 0 stays 0 in JSON, since rows are named by its hash
     size: int = 0
     timed: bool = False
 

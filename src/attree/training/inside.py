@@ -88,12 +88,13 @@ def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.n
             j = i + w
             first[i, j] = position
             total, most = 0.0, -np.inf
-            for k in range(i + 1, j):
-                value = left[i, k] + right[j, k]
-                share[position + k - i - 1] = value
-                most = max(most, value)
             # no tree above has a span that is not allowed, so its shares are not read
-            if allowed[i, j] and most > -np.inf:
+            if allowed[i, j]:
+                for k in range(i + 1, j):
+                    value = left[i, k] + right[j, k]
+                    share[position + k - i - 1] = value
+                    most = max(most, value)
+            if most > -np.inf:
                 for k in range(w - 1):
                     value = np.exp(share[position + k] - most)
                     share[position + k] = value

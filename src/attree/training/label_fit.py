@@ -67,7 +67,8 @@ class LabelledSpans:
         states: (boundaries, width) float16, hidden states on the two sides of each boundary.
         begin, end: (spans,) int64, numbers of boundaries.
         kind: (spans,) int64, 0 for a span, 1 for a word, 2 for a whole sentence.
-        target: (spans,) int64, number of the label, :data:`UNKNOWN_LABEL` or :data:`SOME_LABEL`.
+        target: (spans,) int64, number of the label, :data:`attree.training.gold.UNKNOWN_LABEL` or
+            :data:`attree.training.gold.SOME_LABEL`.
         weight: (spans,) float32, how much each span counts.
         partial: (spans,) bool, True for spans of partly bracketed trees.
         phrase: (spans, 2) float32, what dependencies say of each span: see
@@ -328,7 +329,8 @@ def fit_aside(
     tags = parts.get("tags")
     if isinstance(tags, TagPart) and tags.names:
         tagged = [index for index, tree in enumerate(gold) if tree.tags]
-        source = BatchSource(features, parser.scorer, tagged)
+        only = SpanScorer(replace(parser.recipe, parts=("tags",)), parser.shape, parts)
+        source = BatchSource(features, only, tagged)
         fit_tags(tags, source, [gold[index] for index in tagged], progress)
 
 

@@ -216,7 +216,7 @@ class Conditions:
         constraints: of the sentence.
         n_words: number of words.
         names: the parser's labels, the empty one first. A given label that is not among them is
-            copied to the tree, and permits every label while decoding.
+            copied to the tree, and permits every label but the empty one while decoding.
 
     Attributes:
         crossed: (n + 1, n + 1) bool, True for spans that no tree may have.

@@ -249,6 +249,7 @@ def load_parser(
             problem = f"parser.json describes at least {least:,} weights, but this file has "
             problem += f"{size:,} bytes: they do not belong together"
             raise _damaged(path, problem, "too-few-bytes")
+        scorer = scorer.to_empty(device=device)
     except (TypeError, KeyError):
         raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
     adapter = read_adapter(path)
@@ -265,7 +266,7 @@ def load_parser(
                 raise _damaged(path, f"the weights {name} {problem}")
             if not tensor.isfinite().all():
                 raise _damaged(path, f"the weights {name} are not all finite")
-        scorer.to_empty(device=device).load_state_dict(tensors)
+        scorer.load_state_dict(tensors)
     except (SafetensorError, RuntimeError, KeyError, OSError):
         problem = "these weights are cut short or belong to another parser"
         raise _damaged(path, problem) from None

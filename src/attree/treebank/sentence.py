@@ -145,7 +145,7 @@ class Format:
         family: of formats in one family, the ``certain`` one is read, whatever the extension.
         write: trees → pieces of text; None if the format cannot be written. They are ``Graph`` of
             ``crossing``, or each a `Sentence` if the format is ``continuous``.
-        continuous: whether branches cannot cross in this format.
+        continuous: of a format that can be written: whether it takes sentences, not graphs.
         binary: whether ``read`` opens the file itself, and gets no text.
         partial: whether trees may be partly bracketed.
         held: word → word as ``read`` has it after it was written.

@@ -96,8 +96,8 @@ def _graph(elements: list[Element]) -> Graph:
     """
     words: dict[str, Attributes] = {}
     nodes: dict[str, Attributes] = {}
-    edges: dict[str, tuple[str, str]] = {}  # word or node → function, the node above it
-    node = ""
+    edges: dict[str, tuple[str, str | None]] = {}  # word or node → function, the node above it
+    node: str | None = None
     for tag, attributes, _ in elements:
         id_ = attributes.get("id", "")
         if tag in ("t", "nt") and (id_ in words or id_ in nodes):
