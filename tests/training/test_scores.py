@@ -63,18 +63,20 @@ def test_marginals_are_a_distribution_over_trees():
 
 
 @pytest.mark.parametrize("n", [3, 30])
-def test_both_ways_of_summing_agree(n: int):
-    """Scores far apart are summed as logarithms, others as products."""
+@pytest.mark.parametrize("whole", [True, False])
+def test_both_ways_of_summing_agree(n: int, whole: bool):
+    """Scores far apart are summed as logarithms, others as products; some sentence has no tree."""
     generator = np.random.default_rng(2)
     table = np.triu(generator.normal(0, 3, (n + 1, n + 1)), 1)
     allowed = np.ones(table.shape, bool)
-    allowed[0, 2] = False
+    allowed[0, 2], allowed[0, n] = False, whole
     found = []
     for function, mean in ((inside._logarithms, []), (inside._products, [0.1])):
         likely = np.zeros_like(table)
         found.append((function(table, n, allowed, likely, *mean), likely))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-11)
     np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-11)
+    assert found[0][1][0, n] == pytest.approx(float(whole))
 
 
 def test_batch_equals_one_by_one():

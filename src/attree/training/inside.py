@@ -88,7 +88,6 @@ def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.n
             j = i + w
             first[i, j] = position
             total, most = 0.0, -np.inf
-            # no tree above has a span that is not allowed, so its shares are not read
             if allowed[i, j]:
                 for k in range(i + 1, j):
                     value = left[i, k] + right[j, k]
@@ -103,7 +102,8 @@ def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.n
                     share[position + k] /= total
                 left[i, j] = right[j, i] = most + np.log(total) + scores[i, j]
             position += w - 1
-    marginals[0, n] = 1.0
+    # without a tree every marginal is 0; a span of no tree has no mass, so its shares are not read
+    marginals[0, n] = 1.0 if left[0, n] > -np.inf else 0.0
     for w in range(n, 1, -1):
         for i in range(side - w):
             j = i + w
