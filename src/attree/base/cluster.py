@@ -111,6 +111,11 @@ class Cluster(ABC):
         # a certificate made for this run, or those of Dask's configuration
         self.security = Security.temporary() if self.ours else Security()
 
+    @staticmethod
+    def parse(asked: Any) -> dict[str, Any]:
+        """Return the options of the cluster, given what the command line asks for."""
+        return {}
+
     @abstractmethod
     def running(self, private: Path) -> AbstractContextManager[Any]:
         """Run the cluster with its scratch in ``private``; yield what a client connects to."""
@@ -186,6 +191,11 @@ class Address(Cluster):
 
     ours = False
 
+    @staticmethod
+    def parse(asked: str) -> dict[str, Any]:
+        """Return the address as an option."""
+        return {"address": asked}
+
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:
         """Yield the scheduler's address."""
@@ -198,7 +208,7 @@ class Slurm(Cluster):
     replaces = scattered = True
 
     @staticmethod
-    def parse(options: Iterable[str]) -> dict[str, Any]:
+    def parse(asked: Iterable[str]) -> dict[str, Any]:
         """Read options ``KEY=VALUE``, of which ``extra`` may be repeated; return Dask's arguments.
 
         Raises:
@@ -206,7 +216,7 @@ class Slurm(Cluster):
         """
         keys = ("queue", "account", "memory", "walltime", "interface", "cores", "extra")
         settings: dict[str, Any] = {"job_extra_directives": []}
-        for option in options:
+        for option in asked:
             key, _, value = option.partition("=")
             if not value or key not in keys:
                 problem = f"--slurm {option} is not a setting"

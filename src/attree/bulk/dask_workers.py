@@ -8,14 +8,14 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, WorkerPlugin, get_worker
 
-from attree.base.cluster import Cluster, Slurm, Wanted, connected, register
+from attree.base.cluster import CLUSTERS, Cluster, Wanted, connected, register
 from attree.base.errors import AttreeError
 from attree.base.terminal import say
 from attree.bulk.driver import RUN_AGAIN, gpus
@@ -133,19 +133,17 @@ class DaskWorkers:
 @contextlib.contextmanager
 def dask_workers(place: Place, setup: WorkerSetup, count: int) -> Iterator[DaskWorkers]:
     """Start or reach Dask workers and load the parser into them."""
-    options: Mapping[str, Any] = {"address": place.scheduler} if place.scheduler else {}
-    if place.slurm:
-        options = Slurm.parse(place.slurm)
+    kind, asked = place.cluster or ("local", ())
     wanted = Wanted(
         count=count,
         slots=IN_FLIGHT,
         threads=setup.threads,
         gpus=gpus(setup.device),
         folder=Path(setup.folder),
-        options=options,
+        options=CLUSTERS[kind].parse(asked),
         allowed_failures=0,  # the driver counts failures, and makes the last try alone
     )
-    with connected(place.cluster or "local", wanted) as (client, cluster, running):
+    with connected(kind, wanted) as (client, cluster, running):
         register(client, WorkerSide(setup))
         if cluster.ours and not cluster.replaces:
             client.wait_for_workers(count)

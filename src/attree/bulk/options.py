@@ -81,9 +81,11 @@ class Place:
     slurm: Annotated[tuple[str, ...], Parameter(converter=options.words)] = ()
 
     @property
-    def cluster(self) -> str | None:
-        """The key of :data:`attree.base.cluster.CLUSTERS`, or None for this machine."""
-        return "slurm" if self.slurm else "address" if self.scheduler else None
+    def cluster(self) -> tuple[str, Any] | None:
+        """A key of :data:`attree.base.cluster.CLUSTERS`, and what it parses; None: no cluster."""
+        if self.slurm:
+            return "slurm", self.slurm
+        return ("address", self.scheduler) if self.scheduler else None
 
 
 @dataclass(frozen=True, slots=True)

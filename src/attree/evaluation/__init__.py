@@ -17,13 +17,15 @@ class Metric(NamedTuple):
         parts: counts (:class:`attree.evaluation.metrics.Counts`) → numerator and denominator.
         kind: where tables show it: ``f1`` always, ``labels`` where a parser has labels or tags,
             ``heads`` in place of F1 against dependency trees; nowhere if empty.
-        meaning: what a summary's protocol says of F1.
+        meaning: what a summary's protocol says of F1, or a note below a table of another.
+        across: whether there is a table over languages of it; of every score of ``heads`` there is.
     """
 
     heading: str
     parts: Callable[[Any], tuple[Any, Any]]
     kind: str = ""
     meaning: str = ""
+    across: bool = False
 
 
 #: score → what people read and its formula, in the order of tables
@@ -33,6 +35,7 @@ METRICS = {
         lambda n: (2 * n.matched, n.gold + n.predicted),
         "f1",
         "micro, the whole sentence a span of every tree",
+        across=True,
     ),
     "corpus_f1_no_root": Metric(
         "Corpus F1, no root",
@@ -45,6 +48,7 @@ METRICS = {
         lambda n: (n.sentence_f1_sum, n.sentence_f1_count),
         "f1",
         "mean over sentences, without it",
+        across=True,
     ),
     # shares of spans: of the predicted ones that are gold, of the gold ones that are predicted
     "precision": Metric("Precision", lambda n: (n.matched, n.predicted)),
@@ -61,10 +65,20 @@ METRICS = {
     ),
     # share of words with the gold tag
     "tag_accuracy": Metric("Tags", lambda n: (n.tagged_right, n.tagged_words), "labels"),
-    # share of phrases with exactly one word whose head lies outside
-    "headed_precision": Metric("Headed precision", lambda n: (n.headed, n.phrases), "heads"),
-    # share of projective subtrees of dependency trees that are phrases
-    "subtree_recall": Metric("Recall of subtrees", lambda n: (n.found, n.subtrees), "heads"),
+    "headed_precision": Metric(
+        "Headed precision",
+        lambda n: (n.headed, n.phrases),
+        "heads",
+        "Share of the phrases with exactly one word whose head lies outside. "
+        "Trained on: how many of these sentences; none: a treebank that was never seen.",
+    ),
+    # projective subtrees of dependency trees
+    "subtree_recall": Metric(
+        "Recall of subtrees",
+        lambda n: (n.found, n.subtrees),
+        "heads",
+        "Share of the words with all their dependents, if these are a span, that are phrases.",
+    ),
 }
 
 

@@ -257,12 +257,6 @@ def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path | No
 
 #: The note below a table of label recall.
 RECALL = "Share of the gold constituents with this label that were found, in percent."
-_HEADED_NOTE = {
-    "headed_precision": "Share of the phrases with exactly one word whose head lies outside. "
-    "Trained on: how many of these sentences; none: a treebank that was never seen.",
-    "subtree_recall": "Share of the words with all their dependents, if these are a span, that "
-    "are phrases.",
-}
 #: Number of labels with a row and a column of their own in a table of confused labels.
 SHOWN = 12
 
@@ -281,7 +275,8 @@ def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
     for kind in dict.fromkeys(["constituency", *(row.derived for row in others)]):
         alike = [row for row in others if row.derived == kind]
         heading = title if kind == "constituency" else f"{title}, {kind}-derived brackets"
-        tables += [_across(alike, key, heading) for key in ("corpus_f1", "sentence_f1") if alike]
+        shown = [name for name, metric in METRICS.items() if metric.across and alike]
+        tables += [_across(alike, metric, heading) for metric in shown]
     return tables
 
 
@@ -305,7 +300,7 @@ def _across(rows: Sequence[ScoreRow], metric: str, title: str) -> Table:
             if column in published:
                 line.append(number(row.published.get(metric) if row else None))
         lines.append(line)
-    note = _HEADED_NOTE[metric] if metric in HEADED else _note(rows)
+    note = METRICS[metric].meaning if metric in HEADED else _note(rows)
     return Table(f"{title}: {METRICS[metric].heading}", headings, lines, note)
 
 
