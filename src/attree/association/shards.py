@@ -74,22 +74,21 @@ class AssociationBatch:
     Args:
         sentence: int32 (sentences,), numbers of the sentences, in any order.
         n_words: int32 (sentences,), words.
-        status: ``ok``, or ``too_long`` for sentences without values.
+        status: str (sentences,), ``ok``, or ``too_long`` for sentences without values.
         values: float32 or float16, all matrices one after the other, row-major.
         matrices_each: number of matrices of each sentence.
     """
 
     sentence: NDArray[np.int32]
     n_words: NDArray[np.int32]
-    status: list[str]
+    status: NDArray[np.str_]
     values: NDArray[Any]
     matrices_each: int
 
     @property
     def n_associated(self) -> NDArray[np.int32]:
         """int32 (sentences,): ``n_words``, or 0 for a sentence without an association."""
-        has_values = np.array([status == OK for status in self.status], dtype=bool)
-        return np.where(has_values, self.n_words, 0).astype(np.int32)
+        return np.where(self.status == OK, self.n_words, 0).astype(np.int32)
 
     def each(self) -> Iterator[NDArray[Any]]:
         """Yield the matrices of each sentence: (matrices, words, words)."""
@@ -99,13 +98,18 @@ class AssociationBatch:
             yield self.values[begin:end].reshape(count, n, n)
             begin = end
 
+    def averaged(self, units: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the mean of some of each sentence's matrices, laid out as ``values`` are."""
+        means = (matrices[units].mean(0, dtype=np.float32).ravel() for matrices in self.each())
+        return np.concatenate([np.empty(0, np.float32), *means])
+
     def take(self, rows: NDArray[np.intp]) -> AssociationBatch:
         """Return the sentences at ``rows``, in that order."""
         each = list(self.each())
         return AssociationBatch(
             sentence=self.sentence[rows],
             n_words=self.n_words[rows],
-            status=[self.status[row] for row in rows],
+            status=self.status[rows],
             values=np.concatenate([self.values[:0], *(each[row].ravel() for row in rows)]),
             matrices_each=self.matrices_each,
         )
@@ -245,7 +249,7 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
                 batch = AssociationBatch(
                     sentence=rows["sentence"].to_numpy(),
                     n_words=rows["n_words"].to_numpy(),
-                    status=rows["status"].to_pylist(),
+                    status=np.array(rows["status"].to_pylist(), np.str_),
                     values=lists.flatten().to_numpy(zero_copy_only=False),
                     matrices_each=matrices,
                 )
