@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,16 @@ def run_job(
 
         return load_encoder(resolved, device=device)
 
-    runner = _runner(rows, tables, manifests, records, load, output)
+    @functools.cache
+    def runner() -> Any:
+        if rows[0].kind == "heads":
+            from attree.experiments.heads import Averager
+
+            return Averager(tables, manifests, load)
+        from attree.experiments.trained import Trainer
+
+        return Trainer(load(), tables, records, output.parent)
+
     head = has_new_head(Path(resolved.folder))
     with progress("experiments", total=len(rows), unit="rows") as advance:
         for row, name in zip(rows, names, strict=True):
@@ -66,7 +75,7 @@ def run_job(
                     "new_head": head,
                     "punctuation": test.get("punctuation"),
                     "derived": test.get("derived", "constituency"),
-                    **runner(row),
+                    **runner().run(row),
                 }
                 write_record(records, name, record)
             advance(1)
@@ -75,25 +84,3 @@ def run_job(
     code = [entry for kind in {row.kind: None for row in rows} for entry in CODE[kind]]
     made = provenance(code=code, settings={"rows": fields})
     write_json(output, {"rows": pairs, "provenance": made})
-
-
-def _runner(
-    rows: Sequence[ExperimentRow],
-    sets: Mapping[str, SentenceSet],
-    manifests: Mapping[str, Path],
-    records: Path,
-    load: Callable[[], Any],
-    output: Path,
-) -> Callable[[ExperimentRow], dict[str, Any]]:
-    """Return a function that runs a row; the first row that needs the encoder loads it."""
-    if rows and rows[0].kind == "heads":
-        from attree.experiments.heads import Averager
-
-        return Averager(sets, manifests, load).run
-    from attree.experiments.trained import Trainer
-
-    @functools.cache
-    def trainer() -> Trainer:
-        return Trainer(load(), sets, records, output.parent)
-
-    return lambda row: trainer().run(row)
