@@ -163,13 +163,8 @@ class Trainer:
             recipes = [replace(plan.recipe, dropout=rate) for rate in row.dropouts] or [plan.recipe]
             varied = itertools.product(layers, recipes)
             plans = [replace(plan, seed=0, layers=chosen, recipe=r) for chosen, r in varied]
-            best, tried = choose(self.encoder, trees, tuning, plans, first=start.parser)
-            choice = {
-                "layers": list(best.layers),
-                "dropout": best.recipe.dropout,
-                "tried": tried,
-                "trees": tuning.sentence,
-            }
+            best = choose(self.encoder, trees, tuning, plans, first=start.parser)
+            choice = {"layers": list(best.layers), "dropout": best.recipe.dropout}
             write_record(self.records, name, choice)
         return choice
 
