@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.base.files import whole_file, write_json
 from attree.base.process import use_threads
-from attree.base.reading import check_regular, described, read_described
+from attree.base.reading import check_regular, read_described
 from attree.decoding.constrained import SplitChart
 from attree.encoder.pieces import Pieces
 from attree.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary
@@ -28,36 +28,20 @@ ABOUT, WEIGHTS = "grammar.json", "weights.safetensors"
 _WHAT, _AGAIN = "description of a grammar", "learn it again with `attree grammar train`"
 
 
-class _Settings(msgspec.Struct):
-    seed: int | None = None
-
-
-class _Made(msgspec.Struct):
-    """The part of a grammar's provenance that is read."""
-
-    text: list[str] = []
-    settings: _Settings = msgspec.field(default_factory=_Settings)
-
-
 class About(msgspec.Struct):
     """Contents of ``grammar.json``.
 
     Attributes:
         sizes: of the grammar.
         words: of its vocabulary, the unknown word first.
+        made_from: description of the training text, as tables show it.
         provenance: of the grammar.
     """
 
     sizes: Sizes
     words: list[str]
+    made_from: str
     provenance: dict[str, Any]
-
-    @property
-    def made_from(self) -> str:
-        """Description of the training text, as tables show it."""
-        made = msgspec.convert(self.provenance, _Made)
-        text = ", ".join(made.text) or "?"
-        return f"words of {text} (no trees, seed {made.settings.seed})"
 
 
 def write_grammar(
@@ -74,9 +58,10 @@ def write_grammar(
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     with whole_file(folder / WEIGHTS) as part:
         part.write_bytes(save(tensors))
-    sizes = msgspec.to_builtins(model.sizes)
-    description = {"sizes": sizes, "words": list(vocabulary.words), "provenance": dict(made)}
-    write_json(folder / ABOUT, description)
+    seed, text = made["settings"]["seed"], ", ".join(made["text"])
+    made_from = f"words of {text} (no trees, seed {seed})"
+    about = About(model.sizes, list(vocabulary.words), made_from, dict(made))
+    write_json(folder / ABOUT, msgspec.to_builtins(about))
 
 
 def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
@@ -90,8 +75,6 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
     if grammar.words[:1] != [UNKNOWN] or len(set(grammar.words)) < len(grammar.words):
         problem = f"this {_WHAT} is not valid: words: one comes twice, or the first is known"
         raise AttreeError("bad-form", problem, file=folder / ABOUT, fix=_AGAIN)
-    what = "provenance of a grammar"
-    described(grammar.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
     return _read_weights(folder / WEIGHTS, grammar), Vocabulary(tuple(grammar.words)), grammar
 
 
