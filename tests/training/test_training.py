@@ -11,9 +11,9 @@ import torch
 
 from attree.evaluation.metrics import count_each
 from attree.training import label_fit, objectives
+from attree.training.features import features_of
 from attree.training.fit import THRESHOLDS, choose, choose_threshold, fit
 from attree.training.gold import gold_tree
-from attree.training.label_fit import fit_labels
 from attree.training.objectives import batches, shared_batches, train
 from attree.training.parser import gold_spans
 from attree.training.parts import BatchSource, dropout
@@ -200,7 +200,8 @@ def test_labels_that_both_have_go_on_from_another_parser_s(encoder, treebank, tr
     part = named(parser)["labels"]
     before = part.weights.detach().clone()
     monkeypatch.setattr(label_fit, "PENALTY", 1e6)
-    fit_labels(parser.scorer, BatchSource.of(encoder, trees.words, parser.scorer), both)
+    features = features_of(encoder, trees.words, parser.scorer.layout())
+    label_fit.fit_aside(parser, label_fit.structure(parser), features, both)
     torch.testing.assert_close(part.weights, before, atol=1e-3, rtol=1e-3)
 
 
