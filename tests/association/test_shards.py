@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +18,7 @@ from attree.base.files import write_json
 from tests.refusals import refused
 
 EVERY = Column(((0, 0), (0, 1)), mean=False)
-NAME, _MEAN = mean_column([(0, 1), (0, 0)])
-MEAN = replace(_MEAN, dtype="float16")
+NAME, MEAN = mean_column([(0, 1), (0, 0)])
 COLUMNS = {ALL: EVERY, NAME: MEAN}
 N_WORDS = np.array([3, 1, 0, 5], dtype=np.int32)
 CELLS = int((N_WORDS.astype(int) ** 2).sum())
@@ -30,7 +28,7 @@ def write(folder: Path) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(0)
     values = {
         ALL: generator.random(2 * CELLS, dtype=np.float32),
-        NAME: generator.random(CELLS).astype(np.float16),
+        NAME: generator.random(CELLS, dtype=np.float32),
     }
     numbers = np.array([4, 2, 9, 7], dtype=np.int32)
     unknown = np.zeros(4, dtype=np.int32)

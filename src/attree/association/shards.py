@@ -15,7 +15,7 @@ split scores differ only in the last bits, by half a point.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.association.columns import Column
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.reading import described, read_json
@@ -75,7 +74,7 @@ class AssociationBatch:
         sentence: int32 (sentences,), numbers of the sentences, in any order.
         n_words: int32 (sentences,), words.
         status: str (sentences,), ``ok``, or ``too_long`` for sentences without values.
-        values: float32 or float16, all matrices one after the other, row-major.
+        values: float32, all matrices one after the other, row-major.
         matrices_each: number of matrices of each sentence.
     """
 
@@ -162,14 +161,12 @@ class ShardWriter:
 
 @contextlib.contextmanager
 def open_shard(
-    path: Path, columns: Mapping[str, Column], *, metadata: Mapping[str, Any]
+    path: Path, columns: Iterable[str], *, metadata: Mapping[str, Any]
 ) -> Iterator[ShardWriter]:
     """Open a shard for writing; it appears at ``path`` only if the block ends without an error."""
-    lists = {
-        name: pa.list_(pa.field("element", pa.from_numpy_dtype(column.dtype), nullable=False))
-        for name, column in columns.items()
-    }
-    fields = [pa.field(name, kind, nullable=False) for name, kind in (_FIXED | lists).items()]
+    lists = pa.list_(pa.field("element", pa.float32(), nullable=False))
+    kinds = _FIXED | dict.fromkeys(columns, lists)
+    fields = [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
     schema = pa.schema(fields, metadata=pack(metadata))
     # Attention hardly compresses, and its dictionaries and statistics are of no use.
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
