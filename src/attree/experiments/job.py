@@ -29,7 +29,7 @@ def run_job(
     """Run the unfinished rows of one encoder, and write a record for each.
 
     Args:
-        rows: the rows; those that share a training stand side by side.
+        rows: the rows, all of one kind; those that share a training stand side by side.
         encoder: what ``attree encoder resolve`` wrote.
         sets: sentence tables by set.
         manifests: set → manifest of the attention of every head, for rows of heads.
@@ -81,6 +81,5 @@ def run_job(
             advance(1)
     fields = [asdict(row) for row in rows]
     pairs = [{"row": digest(row), "record": name} for row, name in zip(fields, names, strict=True)]
-    code = [entry for kind in {row.kind: None for row in rows} for entry in CODE[kind]]
-    made = provenance(code=code, settings={"rows": fields})
+    made = provenance(code=CODE[rows[0].kind], settings={"rows": fields})
     write_json(output, {"rows": pairs, "provenance": made})

@@ -25,7 +25,7 @@ Matrices = dict[str, NDArray[np.float64]]
 
 def write_weights(
     results: list[Path], records: Path, layout: Mapping[str, Any], prefix: str
-) -> Matrices:
+) -> None:
     """Draw a map of the weights over the encoder's heads, averaged over draws, for each cell.
 
     Args:
@@ -48,7 +48,6 @@ def write_weights(
         raise AttreeError("nothing-to-draw", problem, file=prefix)
     means = {title: np.mean(matrices, axis=0) for title, matrices in drawn.items()}
     write_maps(means, prefix, {"x": "head", "y": "layer"}, layout["title"])
-    return means
 
 
 def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: str) -> None:
@@ -80,7 +79,7 @@ def write_sentence(
     manifests: Mapping[str, Path],
     records: Path,
     prefix: str,
-) -> Matrices:
+) -> None:
     """Draw the association of one sentence by a random head and by the heads or parsers of rows.
 
     Args:
@@ -124,4 +123,3 @@ def write_sentence(
     matrices = {title: Parser(model).association(words) for title, model in models.items()}
     labels = {"x": "to", "y": "from", "words": words}
     write_maps(matrices, prefix, labels, f"{test.name}, sentence {number}")
-    return matrices

@@ -111,10 +111,6 @@ class TrainedParser:
                     problem += f"the encoder {encoder.slug} has {limits[key]}"
                     raise AttreeError("bad-shape", problem, file=ABOUT, fix=_AGAIN)
 
-    def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
-        """Run the encoder over one batch of sentences that fit it, and return the features."""
-        return self.scorer.lay_out(run(encoder, pieces, self.scorer.layout()))
-
     @torch.inference_mode()
     def span_scores(self, batch: Batch) -> SpanScores:
         """Score every span of a batch."""
@@ -309,7 +305,8 @@ class TrainedModel:
 
     def features(self, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder over a batch and return the features that the scorer reads."""
-        return self.trained.features(self.encoder, pieces)
+        scorer = self.trained.scorer
+        return scorer.lay_out(run(self.encoder, pieces, scorer.layout()))
 
     def trees(self, features: Batch, known: Known = NOTHING_KNOWN) -> Trees:
         """Decode; the score of a span is its span score."""
