@@ -93,7 +93,7 @@ class TrainingPlan:
         size: of the projection; 0 for the encoder's own.
         start: ``encoder`` (its query and key) or ``random``.
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
-        steps, batch, seed, weight_decay: of the training.
+        steps, batch, seed: of the training.
         decay: whether learning rates fall linearly to 0 at the last step.
         labels: of the parser to start from, chains joined; training adds those of its trees.
         tags: the same for tags.
@@ -109,7 +109,6 @@ class TrainingPlan:
     steps: int = STEPS
     batch: int = 10
     seed: int = 0
-    weight_decay: float = 0.0
     decay: bool = False
     labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
