@@ -116,13 +116,11 @@ def _inputs() -> Iterator[Row]:
         command = f"treebank x.mrg --output x.parquet --encoding {encoding}"
         yield Row(f"encoding-{number}", command, (says,), {"x.mrg": GOOD})
     sizes = {"nonterminals": 3, "preterminals": 4, "state": 8, "latent": 4, "embedding": 8}
-    for name, provenance, says in (
-        ("text", {"text": 5}, "bad-form text"),
-        ("texts", {"text": [5]}, "bad-form text[0]"),
-        ("settings", {"settings": "x"}, "bad-form settings"),
-        ("seed", {"settings": {"seed": []}}, "bad-form settings.seed"),
+    for name, facts, says in (
+        ("text", {"made_from": 5, "provenance": {}}, "bad-form made_from"),
+        ("provenance", {"made_from": "", "provenance": []}, "bad-form provenance"),
     ):
-        about = {"sizes": sizes, "words": [UNKNOWN, "a"], "provenance": provenance}
+        about = {"sizes": sizes, "words": [UNKNOWN, "a"], **facts}
         command = "grammar parse {base}/dev.mrg --grammar g --output p.parquet"
         yield Row(f"grammar-{name}", command, ("grammar.json", says), {"g/grammar.json": about})
 

@@ -12,12 +12,15 @@ import pytest
 import torch
 
 from attree.association.ranking import Recipe, rank
+from attree.association.sources import load_source
 from attree.base.provenance import digest
+from attree.base.schemas import read_table
 from attree.cli.main import app
 from attree.encoder.load import Encoder
 from attree.experiments import trained
 from attree.experiments.data import SentenceSet, drawn, set_apart
 from attree.experiments.job import run_job
+from attree.experiments.pictures import write_sentence
 from attree.experiments.tables import cells, tables
 from attree.plan.rows import ExperimentRow
 from attree.training.fit import THRESHOLDS, fit
@@ -114,6 +117,28 @@ def test_a_row_of_heads_is_the_selection_of_attree_heads(folder: Path, run: Any)
     best = sorted(range(len(ranking.heads)), key=lambda head: -ranking.f1.corpus_f1[head])[:2]
     assert sorted(map(tuple, record["heads"])) == sorted(ranking.heads[head] for head in best)
     assert 0 < record["corpus_f1"] < 100
+
+
+def test_the_picture_of_a_sentence_shows_means_of_heads_and_a_trained_association(
+    folder: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    rows = row(kind="heads", parser="upio", settings={**UPIO, "heads": "list:0.1,2.3"}), row()
+    sets = {name: folder / f"treebanks/{name}.parquet" for name in SETS[:2]}
+    manifests = {name: folder / f"attention/{name}.json" for name in SETS[:2]}
+    files = {"sets": sets, "manifests": manifests, "records": tmp_path / "records"}
+    write_sentence(rows, number=2, encoder=encoder, prefix=f"{tmp_path}/drawn", **files)
+    (words,) = SentenceSet.read("toy/test", sets["toy/test"]).words[1:2]
+    drawn = read_table(tmp_path / "drawn.parquet")[0].to_pylist()
+    maps = {one["map"]: np.zeros((len(words), len(words))) for one in drawn}
+    for one in drawn:
+        maps[one["map"]][one["from"], one["to"]] = one["value"]
+    random, heads, trained_one = maps
+    assert random.startswith("random head ") and trained_one == "fpio, 5 trees"
+    assert heads == "upio, 0.1+2.3"
+    pieces, two = encoder.tokenise([words]), [(0, 1), (2, 3)]
+    mean = load_source("heads").matrices(encoder, pieces, two)[0].mean(0).cpu().numpy()
+    assert np.array_equal(maps[heads], mean)
+    assert np.isfinite(maps[trained_one]).all() and maps[trained_one].any()
 
 
 def test_a_timed_row_has_a_speed_and_a_short_one_fewer_sentences(run: Any) -> None:

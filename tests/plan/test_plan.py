@@ -280,8 +280,8 @@ def test_rows_with_labels_have_a_picture_of_them() -> None:
     ("changed", "problem"),
     [
         (
-            {"trained": {"mine": {"recipe": "fpio", "heads": 3}}},
-            "experiments-alone trained.mine heads",
+            {"trained": {"mine": {"recipe": "fpio", "label_layers": [3]}}},
+            "experiments-alone trained.mine label_layers",
         ),
         ({"trained": {"upoa": {"recipe": "fpio"}}}, "name-taken upoa"),
         ({"trained": {"mine": {"recipe": "fpio", "start": "univrsal"}}}, "no-parser univrsal"),

@@ -37,7 +37,7 @@ def lay_out(folder: Path, *, too_long: str = "right_branching", counted: int = 6
         with open_shard(folder / file, {column: described}, metadata={}) as shard:
             numbers, words = np.array(sentences, np.int32).T
             values = [matrix(*sentence).ravel() for sentence in sentences if status == "ok"]
-            flat = np.concatenate([*values, np.zeros(0)]).astype(described.dtype)
+            flat = np.concatenate([*values, np.zeros(0)]).astype(np.float32)
             shard.add(numbers, words, np.zeros_like(words), status=status, values={column: flat})
         shards.append({"file": file})
     manifest = {

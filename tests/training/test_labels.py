@@ -300,8 +300,7 @@ def test_layers_are_chosen_for_labels_that_read_others(
     assert len(trees.gold) == MANY_TREES
     plan = TrainingPlan(RECIPES["tree-crf-labelled"], steps=1)
     plans = [replace(plan, layers=layers) for layers in [(5,), (6,)]]
-    _, tried = choose(encoder, trees, tuning, plans)
-    assert [each["layers"] for each in tried] == [[5], [6]]
+    assert choose(encoder, trees, tuning, plans) in plans
 
 
 def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():

@@ -16,6 +16,7 @@ from attree.training.choice import choose_trees
 from attree.training.fit import fit
 from attree.training.gold import GoldTrees
 from attree.training.options import Choice, Fitting
+from attree.training.parser import TrainedModel
 from attree.training.recipes import TrainingPlan, recipe
 from attree.training.self_training import fit_in_rounds, sure_trees, sureness
 from attree.trees.trees import Trees
@@ -43,9 +44,9 @@ def test_the_surer_half_is_kept_as_the_parser_found_it(encoder, raw, trees) -> N
     raw = [words for words in raw if len(words) > 2]
     kept = sure_trees(parser, encoder, raw)
     assert 0 < len(kept.gold) <= max(round(len(raw) / 2), 1)
-    each = []
+    each, model = [], TrainedModel(parser, encoder)
     for words in raw:  # one by one: what is sure does not depend on the batch
-        alone = parser.trees(parser.features(encoder, encoder.tokenise([words])))
+        alone = model.trees(model.features(encoder.tokenise([words])))
         each.append((float(sureness(alone)[0]), alone))
     least = min(each[place][0] for place in kept.sentence)
     others = [sure for place, (sure, _) in enumerate(each) if place not in kept.sentence]

@@ -11,9 +11,9 @@ import torch
 
 from attree.evaluation.metrics import count_each
 from attree.training import label_fit, objectives
+from attree.training.features import features_of
 from attree.training.fit import THRESHOLDS, choose, choose_threshold, fit
 from attree.training.gold import gold_tree
-from attree.training.label_fit import fit_labels
 from attree.training.objectives import batches, shared_batches, train
 from attree.training.parser import gold_spans
 from attree.training.parts import BatchSource, dropout
@@ -200,7 +200,8 @@ def test_labels_that_both_have_go_on_from_another_parser_s(encoder, treebank, tr
     part = named(parser)["labels"]
     before = part.weights.detach().clone()
     monkeypatch.setattr(label_fit, "PENALTY", 1e6)
-    fit_labels(parser.scorer, BatchSource.of(encoder, trees.words, parser.scorer), both)
+    features = features_of(encoder, trees.words, parser.scorer.layout())
+    label_fit.fit_aside(parser, label_fit.structure(parser), features, both)
     torch.testing.assert_close(part.weights, before, atol=1e-3, rtol=1e-3)
 
 
@@ -295,9 +296,12 @@ def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):
     tuning = read(treebank, [30, 31, 32])
     layers = [(0,), (1,), (2, 3)]
     plans = [TrainingPlan(RECIPES["tree-crf"], layers=one, steps=5) for one in layers]
-    best, tried = choose(encoder, trees, tuning, plans)
-    scores = [each["f1"] for each in tried]
-    assert best == plans[scores.index(max(scores))]
+    parsers = [fit(encoder, trees, plan) for plan in plans]
+    sources = [BatchSource.of(encoder, tuning.words, parser.scorer) for parser in parsers]
+    scores = [
+        parser.f1(source, tuning.gold) for parser, source in zip(parsers, sources, strict=True)
+    ]
+    assert choose(encoder, trees, tuning, plans) == plans[scores.index(max(scores))]
 
 
 def test_the_threshold_is_the_best_on_other_trees(encoder, treebank, trees):

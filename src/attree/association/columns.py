@@ -89,14 +89,10 @@ class _Selection(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of associations: the matrices of some units, or their mean.
-
-    ``dtype`` is the type of the stored values, and ``source`` the source of the units.
-    """
+    """A column of associations: the matrices of some units of a source, or their mean."""
 
     units: tuple[Head, ...]
     mean: bool
-    dtype: str = "float32"
     source: str = HEADS
 
     @property

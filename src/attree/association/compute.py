@@ -126,7 +126,7 @@ def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
             values = _values(encoder, [pieces[row] for row in rows], task.columns)
             shard.add(numbers[rows], n_words[rows], n_unknown[rows], status=OK, values=values)
         if long.size:
-            none = {name: np.empty(0, column.dtype) for name, column in task.columns.items()}
+            none = dict.fromkeys(task.columns, np.empty(0, np.float32))
             shard.add(numbers[long], n_words[long], n_unknown[long], status=TOO_LONG, values=none)
     return task
 
@@ -147,7 +147,7 @@ def _values(
                 chosen = matrices[:, [units.index(unit) for unit in column.units]]
             if column.mean:
                 chosen = chosen.mean(dim=1, keepdim=True)
-            values[name] = flatten(chosen, n_words).astype(column.dtype, copy=False)
+            values[name] = flatten(chosen, n_words)
     return values
 
 

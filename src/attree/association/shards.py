@@ -15,7 +15,7 @@ split scores differ only in the last bits, by half a point.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.association.columns import Column
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.reading import described, read_json
@@ -74,22 +73,21 @@ class AssociationBatch:
     Args:
         sentence: int32 (sentences,), numbers of the sentences, in any order.
         n_words: int32 (sentences,), words.
-        status: ``ok``, or ``too_long`` for sentences without values.
-        values: float32 or float16, all matrices one after the other, row-major.
+        status: str (sentences,), ``ok``, or ``too_long`` for sentences without values.
+        values: float32, all matrices one after the other, row-major.
         matrices_each: number of matrices of each sentence.
     """
 
     sentence: NDArray[np.int32]
     n_words: NDArray[np.int32]
-    status: list[str]
+    status: NDArray[np.str_]
     values: NDArray[Any]
     matrices_each: int
 
     @property
     def n_associated(self) -> NDArray[np.int32]:
         """int32 (sentences,): ``n_words``, or 0 for a sentence without an association."""
-        has_values = np.array([status == OK for status in self.status], dtype=bool)
-        return np.where(has_values, self.n_words, 0).astype(np.int32)
+        return np.where(self.status == OK, self.n_words, 0).astype(np.int32)
 
     def each(self) -> Iterator[NDArray[Any]]:
         """Yield the matrices of each sentence: (matrices, words, words)."""
@@ -99,13 +97,18 @@ class AssociationBatch:
             yield self.values[begin:end].reshape(count, n, n)
             begin = end
 
+    def averaged(self, units: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the mean of some of each sentence's matrices, laid out as ``values`` are."""
+        means = (matrices[units].mean(0, dtype=np.float32).ravel() for matrices in self.each())
+        return np.concatenate([np.empty(0, np.float32), *means])
+
     def take(self, rows: NDArray[np.intp]) -> AssociationBatch:
         """Return the sentences at ``rows``, in that order."""
         each = list(self.each())
         return AssociationBatch(
             sentence=self.sentence[rows],
             n_words=self.n_words[rows],
-            status=[self.status[row] for row in rows],
+            status=self.status[rows],
             values=np.concatenate([self.values[:0], *(each[row].ravel() for row in rows)]),
             matrices_each=self.matrices_each,
         )
@@ -158,14 +161,12 @@ class ShardWriter:
 
 @contextlib.contextmanager
 def open_shard(
-    path: Path, columns: Mapping[str, Column], *, metadata: Mapping[str, Any]
+    path: Path, columns: Iterable[str], *, metadata: Mapping[str, Any]
 ) -> Iterator[ShardWriter]:
     """Open a shard for writing; it appears at ``path`` only if the block ends without an error."""
-    lists = {
-        name: pa.list_(pa.field("element", pa.from_numpy_dtype(column.dtype), nullable=False))
-        for name, column in columns.items()
-    }
-    fields = [pa.field(name, kind, nullable=False) for name, kind in (_FIXED | lists).items()]
+    lists = pa.list_(pa.field("element", pa.float32(), nullable=False))
+    kinds = _FIXED | dict.fromkeys(columns, lists)
+    fields = [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
     schema = pa.schema(fields, metadata=pack(metadata))
     # Attention hardly compresses, and its dictionaries and statistics are of no use.
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
@@ -245,7 +246,7 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
                 batch = AssociationBatch(
                     sentence=rows["sentence"].to_numpy(),
                     n_words=rows["n_words"].to_numpy(),
-                    status=rows["status"].to_pylist(),
+                    status=np.array(rows["status"].to_pylist(), np.str_),
                     values=lists.flatten().to_numpy(zero_copy_only=False),
                     matrices_each=matrices,
                 )

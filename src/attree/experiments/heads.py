@@ -28,7 +28,7 @@ class Averager:
     Args:
         sets: the sets that the rows read.
         manifests: set → manifest of the attention of every head.
-        encoder: loads the encoder, for timed rows.
+        encoder: loads the encoder, for :meth:`model`.
     """
 
     def __init__(
@@ -42,21 +42,24 @@ class Averager:
 
     def run(self, row: ExperimentRow) -> dict[str, Any]:
         """Return a row's scores, its heads, and if asked its parsing speed."""
-        train, test = self.sets[row.train], self.sets[row.test]
-        rows = drawn(row, train)
+        test, rows = self.sets[row.test], drawn(row, self.sets[row.train])
         shared = overlap(row, self.sets, rows)
-        recipe = _recipe(row)
         heads = self.heads(row)
         source, manifest = source_of(row), self.manifests[row.test]
         units_of_all = column_units(read_manifest(manifest), all_of(source), manifest)
         units = np.array([units_of_all.index(head) for head in heads])
-        parses = parse_shards(manifest, all_of(source), recipe.settings(), FALLBACK, units=units)
+        recipe = _recipe(row).settings()
+        parses = parse_shards(manifest, all_of(source), recipe, FALLBACK, units=units)
         record = scores(test.gold, parses, max_words=row.max_words)
         record |= {"used": len(rows), "overlap": shared, "heads": [list(head) for head in heads]}
         if row.timed:
-            parser = Parser(HeadsModel(self.encoder(), heads, recipe, source))
+            parser = Parser(self.model(row))
             record["sentences_a_second"] = sentences_a_second(parser, test, row.max_words)
         return record
+
+    def model(self, row: ExperimentRow) -> HeadsModel:
+        """Return a row's parser, with the encoder."""
+        return HeadsModel(self.encoder(), self.heads(row), _recipe(row), source_of(row))
 
     def heads(self, row: ExperimentRow) -> list[Head]:
         """Rank heads on the trees that a row draws, and return those that it selects."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def run_job(
     """Run the unfinished rows of one encoder, and write a record for each.
 
     Args:
-        rows: the rows; those that share a training stand side by side.
+        rows: the rows, all of one kind; those that share a training stand side by side.
         encoder: what ``attree encoder resolve`` wrote.
         sets: sentence tables by set.
         manifests: set → manifest of the attention of every head, for rows of heads.
@@ -55,7 +55,16 @@ def run_job(
 
         return load_encoder(resolved, device=device)
 
-    runner = _runner(rows, tables, manifests, records, load, output)
+    @functools.cache
+    def runner() -> Any:
+        if rows[0].kind == "heads":
+            from attree.experiments.heads import Averager
+
+            return Averager(tables, manifests, load)
+        from attree.experiments.trained import Trainer
+
+        return Trainer(load(), tables, records, output.parent)
+
     head = has_new_head(Path(resolved.folder))
     with progress("experiments", total=len(rows), unit="rows") as advance:
         for row, name in zip(rows, names, strict=True):
@@ -66,34 +75,11 @@ def run_job(
                     "new_head": head,
                     "punctuation": test.get("punctuation"),
                     "derived": test.get("derived", "constituency"),
-                    **runner(row),
+                    **runner().run(row),
                 }
                 write_record(records, name, record)
             advance(1)
     fields = [asdict(row) for row in rows]
     pairs = [{"row": digest(row), "record": name} for row, name in zip(fields, names, strict=True)]
-    code = [entry for kind in {row.kind: None for row in rows} for entry in CODE[kind]]
-    made = provenance(code=code, settings={"rows": fields})
+    made = provenance(code=CODE[rows[0].kind], settings={"rows": fields})
     write_json(output, {"rows": pairs, "provenance": made})
-
-
-def _runner(
-    rows: Sequence[ExperimentRow],
-    sets: Mapping[str, SentenceSet],
-    manifests: Mapping[str, Path],
-    records: Path,
-    load: Callable[[], Any],
-    output: Path,
-) -> Callable[[ExperimentRow], dict[str, Any]]:
-    """Return a function that runs a row; the first row that needs the encoder loads it."""
-    if rows and rows[0].kind == "heads":
-        from attree.experiments.heads import Averager
-
-        return Averager(sets, manifests, load).run
-    from attree.experiments.trained import Trainer
-
-    @functools.cache
-    def trainer() -> Trainer:
-        return Trainer(load(), sets, records, output.parent)
-
-    return lambda row: trainer().run(row)

@@ -25,7 +25,7 @@ Matrices = dict[str, NDArray[np.float64]]
 
 def write_weights(
     results: list[Path], records: Path, layout: Mapping[str, Any], prefix: str
-) -> Matrices:
+) -> None:
     """Draw a map of the weights over the encoder's heads, averaged over draws, for each cell.
 
     Args:
@@ -48,7 +48,6 @@ def write_weights(
         raise AttreeError("nothing-to-draw", problem, file=prefix)
     means = {title: np.mean(matrices, axis=0) for title, matrices in drawn.items()}
     write_maps(means, prefix, {"x": "head", "y": "layer"}, layout["title"])
-    return means
 
 
 def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: str) -> None:
@@ -80,7 +79,7 @@ def write_sentence(
     manifests: Mapping[str, Path],
     records: Path,
     prefix: str,
-) -> Matrices:
+) -> None:
     """Draw the association of one sentence by a random head and by the heads or parsers of rows.
 
     Args:
@@ -94,9 +93,10 @@ def write_sentence(
         AttreeError: the test set has no sentence of this number.
     """
     from attree.association.columns import column_name, heads_key
-    from attree.association.sources import HEADS, load_source
+    from attree.decoding import UNSUPERVISED
     from attree.experiments.heads import Averager, source_of
     from attree.experiments.trained import Trainer
+    from attree.parsers.heads import HeadsModel
     from attree.parsers.parser import Parser
     from attree.training.parser import TrainedModel
 
@@ -107,26 +107,19 @@ def write_sentence(
         problem = f"{test.name} has no sentence {number}"
         raise AttreeError("no-such-sentence", problem, file=test.path)
     words = test.words[position]
-    pieces = encoder.tokenise([words])
     flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
-    random = divmod(flat, encoder.n_heads)
-    units = {f"random head {heads_key([random])}": (HEADS, [random])}
+    random = HeadsModel(encoder, [divmod(flat, encoder.n_heads)], UNSUPERVISED["upio"])
+    models: dict[str, Any] = {f"random head {heads_key(random.heads)}": random}
     averager = Averager(tables, manifests, lambda: encoder)
     trainer = Trainer(encoder, tables, records, Path(prefix).parent)
-    trained: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":
-            heads = averager.heads(row)
-            source = source_of(row)
-            units[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
-            continue
-        parser = Parser(TrainedModel(trainer.parser(row), encoder))
-        trained[f"{row.parser}, {row.trees} trees"] = parser.association(words)
-    attention = {
-        title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()
-        for title, (source, heads) in units.items()
-    }
-    matrices = attention | trained
+            model = averager.model(row)
+            name = column_name(source_of(row), heads_key(model.heads))
+            models[f"{row.parser}, {name}"] = model
+        else:
+            trained = TrainedModel(trainer.parser(row), encoder)
+            models[f"{row.parser}, {row.trees} trees"] = trained
+    matrices = {title: Parser(model).association(words) for title, model in models.items()}
     labels = {"x": "to", "y": "from", "words": words}
     write_maps(matrices, prefix, labels, f"{test.name}, sentence {number}")
-    return matrices

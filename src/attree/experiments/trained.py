@@ -109,13 +109,17 @@ class Trainer:
     def _train(self, row: ExperimentRow) -> TrainedParser:
         train, start = self.sets[row.train], Start.named(row.settings.get("start"))
         rows = drawn(row, train)
-        plan, trees = self._plan(row, start), read_trees(train.table, rows)
+        plan = start.plan(plan_of(row), self.encoder.n_layers, len(rows), given=row.settings)
+        if row.layer == TUNED:
+            choice = self._choice(row, plan, start)
+            tuned = replace(plan.recipe, dropout=choice["dropout"])
+            plan = replace(plan, layers=tuple(choice["layers"]), recipe=tuned)
+        trees = read_trees(train.table, rows)
         if plan.recipe.rounds:  # their sentences are not known yet
             raw = train.words_of(self._rest(row, range(len(train.table))))
             return fit_in_rounds(self.encoder, trees, plan, raw, first=start.parser)
         features = self._features(row.train, rows, build_scorer(self.encoder, plan, len(rows)))
-        how: dict[str, Any] = {"first": start.parser, "features": features}
-        return fit_in_rounds(self.encoder, trees, plan, [], **how)
+        return fit_in_rounds(self.encoder, trees, plan, (), first=start.parser, features=features)
 
     def _rest(self, row: ExperimentRow, rows: Iterable[int]) -> list[int]:
         """Return those of some training rows that the row neither draws nor sets apart."""
@@ -139,15 +143,6 @@ class Trainer:
             return Features(layout, [self._kept[key][row] for row in rows])
         return features_of(self.encoder, drawn_from.words_of(rows), layout, folder=self.folder)
 
-    def _plan(self, row: ExperimentRow, start: Start) -> TrainingPlan:
-        n_trees = len(drawn(row, self.sets[row.train]))
-        plan = start.plan(plan_of(row), self.encoder.n_layers, n_trees, given=row.settings)
-        if row.layer != TUNED:
-            return plan
-        choice = self._choice(row, plan, start)
-        chosen = replace(plan.recipe, dropout=choice["dropout"])
-        return replace(plan, layers=tuple(choice["layers"]), recipe=chosen)
-
     def _choice(self, row: ExperimentRow, plan: TrainingPlan, start: Start) -> dict[str, Any]:
         """Choose settings by the first draw; all draws of as many trees share the choice."""
         first, train = replace(row, seed=0), self.sets[row.train]
@@ -163,13 +158,8 @@ class Trainer:
             recipes = [replace(plan.recipe, dropout=rate) for rate in row.dropouts] or [plan.recipe]
             varied = itertools.product(layers, recipes)
             plans = [replace(plan, seed=0, layers=chosen, recipe=r) for chosen, r in varied]
-            best, tried = choose(self.encoder, trees, tuning, plans, first=start.parser)
-            choice = {
-                "layers": list(best.layers),
-                "dropout": best.recipe.dropout,
-                "tried": tried,
-                "trees": tuning.sentence,
-            }
+            best = choose(self.encoder, trees, tuning, plans, first=start.parser)
+            choice = {"layers": list(best.layers), "dropout": best.recipe.dropout}
             write_record(self.records, name, choice)
         return choice
 

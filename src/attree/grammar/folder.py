@@ -1,13 +1,12 @@
-"""The folder of a grammar: ``grammar.json``, its weights, and a table of its epochs."""
+"""The folder of a grammar: ``grammar.json``, and its weights."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
@@ -16,8 +15,7 @@ from safetensors.torch import load_file, save
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.base.files import whole_file, write_json
 from attree.base.process import use_threads
-from attree.base.reading import check_regular, described, read_described
-from attree.base.schemas import FLOAT, INT, schema_of, write_table
+from attree.base.reading import check_regular, read_described
 from attree.decoding.constrained import SplitChart
 from attree.encoder.pieces import Pieces
 from attree.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary
@@ -26,51 +24,8 @@ from attree.training.scores import best_trees, expected_right
 from attree.trees.constraints import NOTHING_KNOWN, Known
 from attree.trees.trees import Trees
 
-ABOUT, WEIGHTS, EPOCHS = "grammar.json", "weights.safetensors", "epochs.parquet"
+ABOUT, WEIGHTS = "grammar.json", "weights.safetensors"
 _WHAT, _AGAIN = "description of a grammar", "learn it again with `attree grammar train`"
-
-
-@dataclass(slots=True)
-class Epoch:
-    """Results of one training epoch; perplexities are per word.
-
-    Attributes:
-        epoch: its number, from 1.
-        trained: upper bound of the perplexity of the training sentences, during the epoch.
-        held_out: the same for held-out sentences, after the epoch.
-        reconstruction: held-out perplexity of words given ``z``, without the divergence.
-        divergence: mean KL divergence of a held-out sentence, in nats.
-        seconds: duration of the epoch.
-    """
-
-    epoch: int
-    trained: float
-    held_out: float
-    reconstruction: float
-    divergence: float
-    seconds: float
-
-    def __str__(self) -> str:
-        """Describe the epoch in one line."""
-        return (
-            f"epoch {self.epoch}: perplexity at most {self.held_out:,.1f} on sentences held out "
-            f"({self.reconstruction:,.1f} and {self.divergence:.2f} nats of KL a sentence), "
-            f"{self.trained:,.1f} in training; {self.seconds:.0f} s"
-        )
-
-
-_EPOCHS = schema_of(**dict.fromkeys(Epoch.__dataclass_fields__, FLOAT) | {"epoch": INT})
-
-
-class _Settings(msgspec.Struct):
-    seed: int | None = None
-
-
-class _Made(msgspec.Struct):
-    """The part of a grammar's provenance that is read."""
-
-    text: list[str] = []
-    settings: _Settings = msgspec.field(default_factory=_Settings)
 
 
 class About(msgspec.Struct):
@@ -79,27 +34,18 @@ class About(msgspec.Struct):
     Attributes:
         sizes: of the grammar.
         words: of its vocabulary, the unknown word first.
+        made_from: description of the training text, as tables show it.
         provenance: of the grammar.
     """
 
     sizes: Sizes
     words: list[str]
+    made_from: str
     provenance: dict[str, Any]
-
-    @property
-    def made_from(self) -> str:
-        """Description of the training text, as tables show it."""
-        made = msgspec.convert(self.provenance, _Made)
-        text = ", ".join(made.text) or "?"
-        return f"words of {text} (no trees, seed {made.settings.seed})"
 
 
 def write_grammar(
-    folder: Path,
-    model: CompoundPCFG,
-    vocabulary: Vocabulary,
-    curve: Sequence[Epoch],
-    made: Mapping[str, Any],
+    folder: Path, model: CompoundPCFG, vocabulary: Vocabulary, made: Mapping[str, Any]
 ) -> None:
     """Write a grammar's files into a folder; the description is written last.
 
@@ -107,17 +53,15 @@ def write_grammar(
         folder: an existing one.
         model: the weights.
         vocabulary: the words.
-        curve: results of each epoch.
         made: provenance of the grammar.
     """
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     with whole_file(folder / WEIGHTS) as part:
         part.write_bytes(save(tensors))
-    epochs = pa.Table.from_pylist([asdict(epoch) for epoch in curve], schema=_EPOCHS)
-    write_table(folder / EPOCHS, epochs, schema=_EPOCHS, metadata={"provenance": dict(made)})
-    sizes = msgspec.to_builtins(model.sizes)
-    description = {"sizes": sizes, "words": list(vocabulary.words), "provenance": dict(made)}
-    write_json(folder / ABOUT, description)
+    seed, text = made["settings"]["seed"], ", ".join(made["text"])
+    made_from = f"words of {text} (no trees, seed {seed})"
+    about = About(model.sizes, list(vocabulary.words), made_from, dict(made))
+    write_json(folder / ABOUT, msgspec.to_builtins(about))
 
 
 def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
@@ -131,8 +75,6 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
     if grammar.words[:1] != [UNKNOWN] or len(set(grammar.words)) < len(grammar.words):
         problem = f"this {_WHAT} is not valid: words: one comes twice, or the first is known"
         raise AttreeError("bad-form", problem, file=folder / ABOUT, fix=_AGAIN)
-    what = "provenance of a grammar"
-    described(grammar.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
     return _read_weights(folder / WEIGHTS, grammar), Vocabulary(tuple(grammar.words)), grammar
 
 

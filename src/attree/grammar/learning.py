@@ -25,7 +25,7 @@ from attree.base.provenance import code_hash, provenance, versions
 from attree.base.reading import COMPRESSIONS
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import progress, say
-from attree.grammar.folder import Epoch, write_grammar
+from attree.grammar.folder import write_grammar
 from attree.grammar.model import CompoundPCFG, Vocabulary
 from attree.grammar.options import GrammarRecipe
 from attree.raw_text.lines import read_texts, table_words, text_files
@@ -42,6 +42,35 @@ Numbers = NDArray[np.int64]
 #: A grammar of binary rules cannot derive a sentence of one word.
 _SHORTEST = 2
 _TEXT = tuple(f".txt{suffix}" for suffix in COMPRESSIONS)
+
+
+@dataclass(slots=True)
+class Epoch:
+    """Results of one training epoch; perplexities are per word.
+
+    Attributes:
+        epoch: its number, from 1.
+        trained: upper bound of the perplexity of the training sentences, during the epoch.
+        held_out: the same for held-out sentences, after the epoch.
+        reconstruction: held-out perplexity of words given ``z``, without the divergence.
+        divergence: mean KL divergence of a held-out sentence, in nats.
+        seconds: duration of the epoch.
+    """
+
+    epoch: int
+    trained: float
+    held_out: float
+    reconstruction: float
+    divergence: float
+    seconds: float
+
+    def __str__(self) -> str:
+        """Describe the epoch in one line."""
+        return (
+            f"epoch {self.epoch}: perplexity at most {self.held_out:,.1f} on sentences held out "
+            f"({self.reconstruction:,.1f} and {self.divergence:.2f} nats of KL a sentence), "
+            f"{self.trained:,.1f} in training; {self.seconds:.0f} s"
+        )
 
 
 @dataclass(slots=True)
@@ -250,8 +279,9 @@ def learn(
         facts = {"text": names, "best_epoch": best, "versions": versions("torch")}
         made = provenance(code=["attree.grammar.learning:learn"], settings=identity, **facts)
         with whole_folder(output, over=PROVENANCE) as part:
-            write_grammar(part, model, vocabulary, curve, made)
-            write_json(part / PROVENANCE, made)
+            write_grammar(part, model, vocabulary, made)
+            epochs = [asdict(epoch) for epoch in curve]
+            write_json(part / PROVENANCE, {**made, "epochs": epochs})
     say(f"{output}: written, of epoch {best}")
 
 

@@ -365,13 +365,11 @@ class TrainedSettings(Keys):
             the training set that are not drawn)
         dropout: a share from 0 to 1
         learning_rate: a number above 0, at most 1
-        heads: how many heads, 0 for the encoder's
         label_layers: a list of the hidden states that labels and tags are read from, in experiments
         steps: how many batches are trained on
         batch: how many trees make a batch
         start: the first weights: encoder, random, or a parser, such as universal or parsers/mine
         specials: true or false
-        weight_decay: a number from 0
         half_precision: true or false
         decay: true or false
         sources: a list of groups of treebanks to train on, in place of training
@@ -388,13 +386,11 @@ class TrainedSettings(Keys):
     threshold: Literal["chosen"] | Share = OPTIONAL
     dropout: Annotated[float, Meta(ge=0, lt=1)] = OPTIONAL
     learning_rate: Rate = OPTIONAL
-    heads: From0 = OPTIONAL
     label_layers: Different[From0] = OPTIONAL
     steps: Above0 = OPTIONAL
     batch: Above0 = OPTIONAL
     start: Given = OPTIONAL
     specials: bool = OPTIONAL
-    weight_decay: Annotated[float, Meta(ge=0)] = OPTIONAL
     half_precision: bool = OPTIONAL
     decay: bool = OPTIONAL
     sources: Some[Sources] = OPTIONAL

@@ -236,8 +236,8 @@ class Plan:
         for key in settings.given("folder", *DECODING_KEYS) if settings.folder else ():
             problem = f"trained.{parser}: {key} is of no effect on a parser that is already trained"
             raise AttreeError("option-without-effect", problem, fix="leave it out")
-        for key in settings.given().keys() & {"heads", "label_layers", "weight_decay"}:
-            problem = f"trained.{parser}: only experiments take {key}"
+        if "label_layers" in settings.given():
+            problem = f"trained.{parser}: only experiments take label_layers"
             fix = f"leave it out, or do not name it in {where}"
             raise AttreeError("experiments-alone", problem, fix=fix)
 

@@ -29,11 +29,8 @@ APART = "apart"
 TUNED = "tuned"
 
 #: Keys of a ``trained`` parser that change its recipe, and keys that change its training.
-RECIPE_KEYS = (
-    *("objective", "association", "decoder", "dropout", "learning_rate", "heads"),
-    "label_layers",
-)
-TRAINING_KEYS = ("steps", "batch", "start", "specials", "weight_decay")
+RECIPE_KEYS = ("objective", "association", "decoder", "dropout", "learning_rate", "label_layers")
+TRAINING_KEYS = ("steps", "batch", "start", "specials")
 
 #: Keys of a few-shot parser that apply when it parses: rows that differ in nothing else share a
 #: training.

@@ -4,22 +4,8 @@ To add a score, write its terms in ``spans.py`` or in a new file, and add a line
 Importing this package imports no heavy library.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    #: ``terms(values, n_words, prefix, out)`` writes the table of left and right terms to ``out``
-    #: (see :mod:`attree.scoring.tables` for the equation and the tables); ``values`` are the
-    #: associations, ``prefix`` their prefix sums.
-    Terms = Callable[[NDArray[Any], NDArray[np.int64], Floats, Floats], None]
-
-#: split score → its left and right terms (:data:`Terms`), or None if it is the cross term alone
+#: split score → its left and right terms (``Terms`` of ``tables.py``), or None if it is the cross
+#: term alone
 SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
     "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",

@@ -16,8 +16,9 @@ then the cross term does not count; decoders may add terms to either. A score th
 alone is ``left(i, k) = d(k)``, ``right = 0``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,9 @@ from attree.base.registry import check_name, choose
 from attree.scoring import ASSOCIATIONS, FLOOR, SCORES
 from attree.scoring.prefix import prefix_sums, table_cells
 
-if TYPE_CHECKING:
-    from attree.scoring import Terms
+#: ``terms(values, n_words, prefix, out)`` writes the table of left and right terms to ``out``;
+#: ``values`` are the associations, ``prefix`` their prefix sums.
+Terms = Callable[[NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], None]
 
 
 @dataclass(frozen=True, slots=True)

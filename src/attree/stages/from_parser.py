@@ -24,9 +24,10 @@ from attree.encoder.load import load_encoder
 from attree.encoder.source import find_encoder
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
+from attree.training.features import pieces_of
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.treebank.table import from_table
-from attree.trees import OK, TOO_LONG
+from attree.trees import OK
 from attree.trees.constraints import Constraints
 from attree.trees.parses import POLICIES, Parses, write_parsed
 from attree.trees.sampling import refuse_overlap
@@ -68,6 +69,9 @@ def write_parses(
     words = table.column("words").to_pylist()
     constraints = list(_read_constraints(table)) if keep_known else []
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
+    if too_long == "error":
+        fix = "pass --too-long right_branching or --too-long skip"
+        pieces_of(model.encoder, words, fix=fix)
     matrices: dict[int, NDArray[np.float32]] = {}
 
     def keep(rows: NDArray[np.int64], features: Any) -> None:
@@ -79,13 +83,6 @@ def write_parses(
         trees, status = Parser(model).trees(
             words, constraints, at_a_time=_AT_A_TIME, watch=keep, advance=advance
         )
-    if too_long == "error" and (status == TOO_LONG).any():
-        row = int(np.flatnonzero(status == TOO_LONG)[0])
-        pieces = len(model.encoder.tokenise([words[row]])[0].ids)
-        most = model.encoder.max_pieces
-        problem = f"sentence {row} has {pieces} word pieces; the encoder takes {most}"
-        fix = "pass --too-long right_branching or --too-long skip"
-        raise AttreeError("too-many-pieces", problem, fix=fix)
     parsed = Parses.with_policy(table["sentence"].to_numpy(), trees, status == OK, too_long)
     parses = parsed.table()
     settings = {**trained.describe(), "threshold": model.threshold, "overlap": shared}

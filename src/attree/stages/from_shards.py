@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.association.columns import AGREEMENT, check_selected_with, mean_column, read_selection
-from attree.association.shards import AssociationBatch, read, read_manifest
+from attree.association.shards import read, read_manifest
 from attree.base.errors import AttreeError
 from attree.base.provenance import provenance
 from attree.base.schemas import PARSES_SCHEMA, write_table
@@ -94,14 +94,13 @@ def parse_shards(
     decoder = MatrixDecoder(recipe, scored=False)
     numbers, statuses, trees = [np.empty(0, np.int32)], [np.empty(0, np.str_)], []
     for batch in read(attention, column):
-        status = np.array(batch.status, dtype=np.str_)
-        rows = np.flatnonzero(status == OK)
-        values = batch.values if units is None else _average_units(batch, units)
+        rows = np.flatnonzero(batch.status == OK)
+        values = batch.values if units is None else batch.averaged(units)
         n_words = batch.n_words.astype(np.int64)
         matrices = Matrices(values, n_words[rows], batch.sentence[rows])
-        trees.append(Prepared(decoder, n_words, status, [rows]).trees([matrices]))
+        trees.append(Prepared(decoder, n_words, batch.status, [rows]).trees([matrices]))
         numbers.append(batch.sentence)
-        statuses.append(status)
+        statuses.append(batch.status)
         advance(batch.sentence.size)
     parsed = np.concatenate(statuses) == OK
     made = (np.concatenate(numbers), Trees.concatenate(trees), parsed)
@@ -119,9 +118,3 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
         return named
     used = chosen.get("sentences")  # there may be fewer than were asked for
     return f"{named} ({used} trees, seed {chosen.get('seed')})"
-
-
-def _average_units(batch: AssociationBatch, units: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Return the mean of these matrices for each sentence, flattened and concatenated."""
-    means = (matrices[units].mean(0, dtype=np.float32).ravel() for matrices in batch.each())
-    return np.concatenate([np.empty(0, np.float32), *means])

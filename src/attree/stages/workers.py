@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from distributed import WorkerPlugin, as_completed, get_worker
+from distributed import Worker, WorkerPlugin, as_completed, get_worker
 
 from attree.association.compute import ShardTask, StageSettings, run_task
 from attree.base.cluster import Wanted, connected, register
 from attree.encoder.source import ResolvedEncoder
 
 if TYPE_CHECKING:
-    from distributed import Worker
-
     from attree.encoder.load import Encoder
 
 #: How often a shard is tried on another worker after its worker died.

@@ -112,8 +112,10 @@ def features_of(
     return Features(layout, records)
 
 
-def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-    """Split sentences into word pieces.
+def pieces_of(
+    encoder: Encoder, sentences: Sequence[Sequence[str]], *, fix: str = "choose other trees"
+) -> list[Pieces]:
+    """Split sentences into word pieces; an error says what to do by ``fix``.
 
     Raises:
         AttreeError: a sentence too long for the encoder.
@@ -123,7 +125,7 @@ def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Piec
         if sentence.too_long:
             problem = f"sentence {number} has {len(sentence.ids)} word pieces, the encoder takes "
             problem += f"{encoder.max_pieces}"
-            raise AttreeError("too-many-pieces", problem, fix="choose other trees")
+            raise AttreeError("too-many-pieces", problem, fix=fix)
     return pieces
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -244,24 +243,19 @@ def choose(
     plans: Sequence[TrainingPlan],
     *,
     first: TrainedParser | None = None,
-) -> tuple[TrainingPlan, list[dict[str, Any]]]:
+) -> TrainingPlan:
     """Train a parser by every plan on ``trees`` and return the plan with the best F1 on ``tuning``.
 
     Ties go to the earlier plan. ``tuning`` is used for scoring alone, not for training or early
     stopping. The encoder runs once, whatever the number of plans. ``first`` is as for :func:`fit`.
-
-    Returns:
-        the plan, and the settings and F1 of each plan.
     """
     layouts = [build_scorer(encoder, plan, len(trees.gold)).layout() for plan in plans]
     layers = {layer for layout in layouts for layer in layout.layers}
     layout = Layout(tuple(sorted(layers)), max(layout.heads for layout in layouts))
     features, others = (features_of(encoder, part.words, layout) for part in (trees, tuning))
-    tried: list[dict[str, Any]] = []
-    for plan in plans:
+
+    def f1(plan: TrainingPlan) -> float:
         parser = fit(encoder, trees, plan, first=first, features=features)
-        f1 = parser.f1(parts.BatchSource(others, parser.scorer), tuning.gold)
-        settings = {"layers": list(plan.layers), "dropout": plan.recipe.dropout}
-        tried.append({**settings, "shares": list(plan.shares), "f1": f1})
-    scores = [settings["f1"] for settings in tried]
-    return plans[scores.index(max(scores))], tried
+        return parser.f1(parts.BatchSource(others, parser.scorer), tuning.gold)
+
+    return max(plans, key=f1)

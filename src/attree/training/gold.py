@@ -199,14 +199,12 @@ def read_trees(table: pa.Table, rows: Sequence[int]) -> GoldTrees:
     """
     import pyarrow as pa
 
-    from attree.base.schemas import PARTIAL
-
     trees = GoldTrees([], [], [])
     for first in range(0, len(rows), _ROWS):
         for row in table.take(pa.array(rows[first : first + _ROWS], pa.int64())).to_pylist():
             trees.sentence.append(row["sentence"])
             trees.words.append(row["words"])
-            trees.gold.append(_read_row(row, partial=row.get(PARTIAL.name, False)))
+            trees.gold.append(_read_row(row))
     return trees
 
 
@@ -224,13 +222,13 @@ def default_recipe(tables: Iterable[pa.Table]) -> str:
     return WITH_LABELS if names - {"", *MARKS} else WITHOUT_LABELS
 
 
-def _read_row(row: dict[str, Any], *, partial: bool) -> GoldTree:
-    from attree.base.schemas import HEADS
+def _read_row(row: dict[str, Any]) -> GoldTree:
+    from attree.base.schemas import HEADS, PARTIAL
 
     name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
     n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
     labels = row["labels"] if any(row["labels"] or ()) else ()
-    if partial:
+    if row.get(PARTIAL.name):
         tree = partly_bracketed_tree(n_words, spans, labels, name=name)
     else:
         tree = gold_tree(n_words, spans, name=name, labels=labels)

@@ -202,22 +202,6 @@ def _columns(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[
     return starts, ends, kind, target, weight, np.full(len(target), tree.known is not None)
 
 
-def fit_labels(
-    scorer: SpanScorer, source: BatchSource, gold: Sequence[GoldTree], progress: Progress = silent
-) -> None:
-    """Fit the labels of a scorer, without changing its other parts.
-
-    Args:
-        scorer: with a part ``labels``.
-        source: features of the sentences of ``gold``, in its order.
-        gold: trees with labels.
-        progress: shows how far it is.
-    """
-    part = scorer.each()["labels"]
-    assert isinstance(part, LabelPart)
-    _fit(part, labelled_spans(scorer, source, gold, progress), PENALTY, progress)
-
-
 def fit_tags(
     part: TagPart, source: BatchSource, gold: Sequence[GoldTree], progress: Progress = silent
 ) -> None:
@@ -322,11 +306,12 @@ def fit_aside(
     others costs labelled F1.
     """
     parts = parser.scorer.each()
-    if "labels" in parts and "labels" not in learner.recipe.parts:
+    labels, tags = parts.get("labels"), parts.get("tags")
+    if isinstance(labels, LabelPart) and "labels" not in learner.recipe.parts:
         labelled = [index for index, tree in enumerate(gold) if tree.labels]
         source = BatchSource(features, parser.scorer, labelled)
-        fit_labels(parser.scorer, source, [gold[index] for index in labelled], progress)
-    tags = parts.get("tags")
+        chosen = [gold[index] for index in labelled]
+        _fit(labels, labelled_spans(parser.scorer, source, chosen, progress), PENALTY, progress)
     if isinstance(tags, TagPart) and tags.names:
         tagged = [index for index, tree in enumerate(gold) if tree.tags]
         only = SpanScorer(replace(parser.recipe, parts=("tags",)), parser.shape, parts)

@@ -44,7 +44,6 @@ from attree.training.recipes import (
     WEIGHTS,
     FewShotRecipe,
     adapted,
-    invalid,
     read_description,
 )
 from attree.training.scores import SpanScores, decode, expected_right, likelihoods, split_tables
@@ -108,12 +107,9 @@ class TrainedParser:
             for key, value in sizes.items():
                 fits = value == limits[key] or (key == "layers" and value < limits[key])
                 if value is not None and not fits:
-                    problem = f"{value}, but the encoder {encoder.slug} has {limits[key]}"
-                    raise invalid("bad-shape", f"shape.{part}.{key}: {problem}", ABOUT)
-
-    def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
-        """Run the encoder over one batch of sentences that fit it, and return the features."""
-        return self.scorer.lay_out(run(encoder, pieces, self.scorer.layout()))
+                    problem = f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}, but "
+                    problem += f"the encoder {encoder.slug} has {limits[key]}"
+                    raise AttreeError("bad-shape", problem, file=ABOUT, fix=_AGAIN)
 
     @torch.inference_mode()
     def span_scores(self, batch: Batch) -> SpanScores:
@@ -309,7 +305,8 @@ class TrainedModel:
 
     def features(self, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder over a batch and return the features that the scorer reads."""
-        return self.trained.features(self.encoder, pieces)
+        scorer = self.trained.scorer
+        return scorer.lay_out(run(self.encoder, pieces, scorer.layout()))
 
     def trees(self, features: Batch, known: Known = NOTHING_KNOWN) -> Trees:
         """Decode; the score of a span is its span score."""

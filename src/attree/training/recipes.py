@@ -19,6 +19,7 @@ from attree.training import STEPS
 Share = Annotated[float, Meta(ge=0, le=1)]
 Rate = Annotated[float, Meta(gt=0, le=1)]
 Size = Annotated[int, Meta(ge=0, le=100_000)]
+_Size = Annotated[int, Meta(ge=1, le=100_000)]
 Few = Annotated[int, Meta(ge=0, le=1_000)]
 
 
@@ -92,7 +93,7 @@ class TrainingPlan:
         size: of the projection; 0 for the encoder's own.
         start: ``encoder`` (its query and key) or ``random``.
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
-        steps, batch, seed, weight_decay: of the training.
+        steps, batch, seed: of the training.
         decay: whether learning rates fall linearly to 0 at the last step.
         labels: of the parser to start from, chains joined; training adds those of its trees.
         tags: the same for tags.
@@ -108,7 +109,6 @@ class TrainingPlan:
     steps: int = STEPS
     batch: int = 10
     seed: int = 0
-    weight_decay: float = 0.0
     decay: bool = False
     labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -273,8 +273,6 @@ def for_trees(base: FewShotRecipe, n_trees: int, n_layers: int) -> FewShotRecipe
 #: Files of a trained parser's folder; the card alone does not make a parser.
 FILES = (WEIGHTS, ABOUT, CARD) = ("weights.safetensors", "parser.json", "README.md")
 DESCRIPTION, _AGAIN = "description of a trained parser", "train it again"
-#: Settings that are sizes, at least 1, and the largest value of any size.
-_SIZES, _LARGEST = ("heads", "hidden", "size"), 100_000
 #: A language's code, as :func:`attree.base.languages.code_of` gives it; empty for several.
 _CODE = r"\A([a-z]{2,3}|x(-[A-Za-z0-9]{1,8})+)?\Z"
 
@@ -285,6 +283,17 @@ class _Encoder(msgspec.Struct):
     kind: str | None = None
     id: str | None = None
     revision: str | None = None
+
+
+class _Part(msgspec.Struct):
+    """The settings of a part, each with its range."""
+
+    layers: Annotated[list[Few], Meta(min_length=1)] | msgspec.UnsetType = msgspec.UNSET
+    hidden: _Size = 1
+    size: _Size = 1
+    heads: _Size = 1
+    specials: bool = False
+    names: list[str] = []
 
 
 class _Table(msgspec.Struct):
@@ -334,24 +343,5 @@ def read_description(folder: str | Path) -> Description:
             problem = f"this {DESCRIPTION} is not valid: recipe.{key}: unknown {name!r}"
             check_name(name, names, problem, file=path)
     for part, settings in description.shape.items():
-        for key, value in settings.items():
-            if not _is_good(key, value):
-                raise invalid("bad-shape", f"shape.{part}.{key}: {value}", path)
+        described(settings, _Part, file=path, what=f"shape of the part {part}", fix=_AGAIN)
     return description
-
-
-def invalid(code: str, problem: str, path: str | Path) -> AttreeError:
-    """Return the error of an invalid value in a ``parser.json``."""
-    problem = f"this {DESCRIPTION} is not valid: {problem}"
-    return AttreeError(code, problem, file=path, fix=_AGAIN)
-
-
-def _is_good(key: str, value: Any) -> bool:
-    """Tell whether a part's setting is a list of names, a list of layers, or a number."""
-    listed = isinstance(value, list)
-    values = value if listed else [value]
-    if key == "names":
-        return listed and all(isinstance(name, str) for name in values)
-    least = int(key in _SIZES)
-    sizes = all(isinstance(size, int) and least <= size <= _LARGEST for size in values)
-    return sizes and bool(values) and listed == (key == "layers")
