@@ -46,7 +46,7 @@ class TuningRecipe:
     warm_up: options.Fixed[float] = 0.1
     weight_decay: options.Fixed[float] = 0.01
     mask_share: options.Fixed[float] = 0.15
-    length: options.Pieces = 128
+    length: Annotated[int, Parameter(validator=options.between(8))] = 128
     head_steps: Annotated[int, Parameter(validator=options.between(0))] = 500
     head_learning_rate: options.Fixed[float] = 1e-3
 
