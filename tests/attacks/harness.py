@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import attree
-from attree.base.compiled import cache_folder, keeps_beside
+from attree.base.compiled import cache_folder
 
 #: A row has a home of its own, yet kernels that are compiled already.
-_KERNELS = (
-    {} if keeps_beside(Path(attree.__file__).parent) else {"NUMBA_CACHE_DIR": str(cache_folder())}
-)
+_FOLDER = cache_folder(Path(attree.__file__).parent)
+_KERNELS = {"NUMBA_CACHE_DIR": _FOLDER} if _FOLDER else {}
 
 #: path, the folder of good files → makes something at the path
 Maker = Callable[[Path, Path], object]

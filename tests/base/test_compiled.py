@@ -70,7 +70,7 @@ def test_a_folder_that_others_can_write_is_passed_over(
     shared.chmod(mode)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(shared))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = compiled.cache_folder()
+    found = Path(compiled.cache_folder(tmp_path) or "")
     assert found == tmp_path / "cache/attree/compiled"
     assert found.stat().st_mode & 0o777 == 0o700
 
@@ -85,7 +85,7 @@ def test_a_folder_of_another_user_is_passed_over(
     os.chown(theirs, 1234, 1234)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    assert compiled.cache_folder() is None
+    assert compiled.cache_folder(tmp_path / "gone") is None
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o777])

@@ -16,7 +16,7 @@ from tests.refusals import refused
 
 def _manifest(*paths: Path, shard_lines: int = 10, limit: int | None = None) -> Manifest:
     files, _ = find_inputs(paths)
-    shards = cut(files, shard_lines=shard_lines, column="text", limit=limit)
+    shards = tuple(cut(files, shard_lines=shard_lines, column="text", limit=limit))
     return Manifest({"parser": {"heads": "1.2"}}, tuple(files), shards)
 
 
@@ -86,13 +86,10 @@ def test_a_file_that_changes_while_it_is_cut_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("a\n" * 100)
     files, _ = find_inputs([path])
-
-    def append(lines: int) -> None:
-        with path.open("a") as file:
-            file.write("more\n")
-
     with refused("unreadable", file="a.txt"):
-        cut(files, shard_lines=10, column="text", advance=append)
+        for _ in cut(files, shard_lines=10, column="text"):
+            with path.open("a") as file:
+                file.write("more\n")
 
 
 def test_other_settings_and_inputs_are_refused_in_one_line(tmp_path: Path) -> None:

@@ -113,13 +113,11 @@ def _lazy(function: _Function, *, cached: bool = True, **options: Any) -> _Funct
 def _declare(function: Callable[..., Any], cached: bool, options: Mapping[str, Any]) -> Any:
     import numba
 
-    # empty means beside the source
-    beside = keeps_beside(Path(function.__code__.co_filename).parent)
-    folder = "" if beside else cache_folder()
+    folder = cache_folder(Path(function.__code__.co_filename).parent)
     if not cached or folder is None:
         return numba.njit(**options)(function)
     config: Any = numba.config
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)  # read when a kernel is declared
+    before, config.CACHE_DIR = config.CACHE_DIR, folder  # read when a kernel is declared
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # the folder cannot be written after all
@@ -129,27 +127,20 @@ def _declare(function: Callable[..., Any], cached: bool, options: Mapping[str, A
 
 
 @functools.cache
-def keeps_beside(package: Path) -> bool:
-    """Tell whether compiled code lies in its package's folder, where nobody else can write."""
-    try:
-        folders = [package, *([cache] if (cache := package / "__pycache__").exists() else [])]
-        private = all(is_private(folder) and os.access(folder, os.W_OK) for folder in folders)
-    except OSError:
-        return False
-    return private and not os.environ.get("NUMBA_CACHE_DIR")
-
-
-@functools.cache
-def cache_folder() -> Path | None:
+def cache_folder(package: Path) -> str | None:
     """Return the first folder for compiled code that nobody but the user can write.
 
-    ``NUMBA_CACHE_DIR`` comes first, then ``attree`` in the user's cache folder, made with mode
-    0700. Without such a folder it is ``None``, and every process compiles anew.
+    ``NUMBA_CACHE_DIR`` comes first, then the package's own folder, which is returned as ``""``,
+    then ``attree`` in the user's cache folder, made with mode 0700. Without such a folder it is
+    ``None``, and every process compiles anew.
     """
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    with contextlib.suppress(OSError, RuntimeError):  # it cannot be made
+    with contextlib.suppress(OSError, RuntimeError):  # it cannot be made, or there is no package
         if chosen:
-            return made_private(Path(chosen))
+            return str(made_private(Path(chosen)))
+        folders = [package, *([cache] if (cache := package / "__pycache__").exists() else [])]
+        if all(is_private(folder) and os.access(folder, os.W_OK) for folder in folders):
+            return ""
     with contextlib.suppress(OSError, RuntimeError):  # nor this one, or there is no home
-        return private_cache("compiled")
+        return str(private_cache("compiled"))
     return None

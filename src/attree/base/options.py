@@ -267,7 +267,6 @@ Workers = Annotated[int, _option("Worker processes.", 0)]
 Threads = Annotated[int, _option("CPU threads a process. Default: torch's own.", 1, MOST_THREADS)]
 TokensPerBatch = Annotated[int, _option("Word pieces in a batch. Default: as suits the device.", 1)]
 Scheduler = Annotated[str, _option("Address of a Dask scheduler.")]
-Pieces = Annotated[int, _option("Longest sequence, in word pieces.", 8)]
 #: A setting of a recipe that is no option.
 Fixed = Annotated[Setting, Parameter(parse=False)]
 
@@ -284,13 +283,6 @@ Tokenizer = Annotated[
     _option(
         "How text is split into words: by the language's rules, or by whitespace.",
         show_default="rules",
-    ),
-]
-#: ``None`` leaves it to the tokenizer.
-SplitLines = Annotated[
-    bool,
-    _option(
-        "Split lines into sentences. Default: unless by whitespace.", negative="--no-split-lines"
     ),
 ]
 Column = Annotated[str, _option("Column of Parquet, field of JSON Lines.")]
@@ -329,11 +321,11 @@ class TextOptions:
     Attributes:
         language: whose rules split text.
         tokenizer: how text is split into words.
-        split_lines: whether lines are split into sentences.
+        split_lines: Split lines into sentences. Default: unless by whitespace.
         column: of Parquet, field of JSON Lines.
     """
 
     language: Annotated[Language | None, Parameter(group="Text")] = None
     tokenizer: Annotated[Tokenizer | None, Parameter(group="Text")] = None
-    split_lines: Annotated[SplitLines | None, Parameter(group="Text")] = None
+    split_lines: Annotated[bool | None, Parameter(group="Text", negative="--no-split-lines")] = None
     column: Annotated[Column, Parameter(group="Text")] = "text"

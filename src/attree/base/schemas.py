@@ -195,24 +195,37 @@ def read_table(
     if schema is not None:
         wrong = next((field for field in schema if table[field.name].type != field.type), None)
         why = f"column {wrong.name} of this {what} is no {wrong.type}" if wrong else ""
-        if not why and "starts" in schema.names and not _has_trees(table):
+        if not why and "starts" in schema.names and not has_trees(table):
             why = f"a row of this {what} is no tree: its spans or tags do not fit its words"
         if why:
             raise AttreeError("other-table", why, file=path, fix=_AGAIN)
     return table, metadata
 
 
-def _has_trees(table: pa.Table) -> bool:
-    """Tell whether the columns of each tree belong together, and its spans lie in its words."""
-    lists = ("words", "tags", "starts", "ends", "labels")
-    columns = [name for name in lists if name in table.schema.names]
-    items = {name: table[name].combine_chunks().flatten() for name in columns}
-    counts = {name: pc.list_value_length(table[name]).to_numpy() for name in columns}
+def has_trees(table: pa.Table) -> bool:
+    """Tell whether the columns of each tree belong together, and its spans lie in its words.
+
+    Args:
+        table: with lists ``words``, or numbers ``n_words``; lists ``starts``, and ``ends`` or
+            ``lengths``; perhaps ``labels``, ``tags``, and ``marginals`` (not checked if one is
+            null).
+    """
+    names = set(table.schema.names)
+    if "marginals" in names and table["marginals"].null_count:
+        names.remove("marginals")
+    of_words = names & {"words", "tags"}
+    of_spans = names & {"starts", "ends", "lengths", "labels", "marginals"}
+    items = {name: table[name].combine_chunks().flatten() for name in of_words | of_spans}
+    counts = {name: pc.list_value_length(table[name]).to_numpy() for name in items}
     n_words = counts["words"] if "words" in counts else table["n_words"].to_numpy()
-    starts, ends = items["starts"].to_numpy(), items["ends"].to_numpy()
+    starts = items["starts"].to_numpy()
+    if "ends" in items:
+        ends = items["ends"].to_numpy()
+    else:  # in 16 bits
+        ends = starts + items["lengths"].to_numpy().astype(np.int64)
     return (
         not any(column.null_count for column in items.values())
-        and all(np.array_equal(counts["starts"], counts[name]) for name in columns[-2:])
+        and all(np.array_equal(counts["starts"], counts[name]) for name in of_spans)
         and np.array_equal(counts.get("tags", n_words), n_words)
         and bool((n_words >= 0).all() and (starts >= 0).all() and (starts < ends).all())
         and bool((ends <= np.repeat(n_words, counts["starts"])).all())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -135,13 +135,8 @@ class Manifest:
 
 
 def cut(
-    files: Iterable[InputFile],
-    *,
-    shard_lines: int,
-    column: str,
-    limit: int | None = None,
-    advance: Callable[[int], None] = lambda lines: None,
-) -> tuple[Shard, ...]:
+    files: Iterable[InputFile], *, shard_lines: int, column: str, limit: int | None = None
+) -> Iterator[Shard]:
     """Cut an input into shards of ``shard_lines`` lines, reading it once.
 
     Args:
@@ -149,22 +144,12 @@ def cut(
         shard_lines: lines of a shard; fewer if they are very long.
         column: field of JSON Lines, column of Parquet.
         limit: the most lines to read.
-        advance: called with the number of lines just cut.
 
     Raises:
         AttreeError: a file is damaged, or changed while it was read.
     """
-    shards: list[Shard] = []
-    parts: list[ManifestPart] = []
-    held = size = done = 0
-    hashed = _hash()
-
-    def finish() -> None:
-        nonlocal held, size, hashed
-        shards.append(Shard(len(shards), tuple(parts), hashed.hexdigest()))
-        parts.clear()
-        held, size, hashed = 0, 0, _hash()
-
+    shards = done = held = size = 0
+    parts, hashed = list[ManifestPart](), _hash()
     for number, file in enumerate(files):
         with open_input(file, column=column) as reader:
             first = 1
@@ -179,12 +164,11 @@ def cut(
                 first, held, done = first + lines, held + lines, done + lines
                 size += len(payload)
                 if held == shard_lines or size >= _SHARD_BYTES:
-                    finish()
-                    advance(shards[-1].lines)
+                    yield Shard(shards, tuple(parts), hashed.hexdigest())
+                    shards, held, size, parts, hashed = shards + 1, 0, 0, [], _hash()
         _check_unchanged(file)
     if parts:
-        finish()
-    return tuple(shards)
+        yield Shard(shards, tuple(parts), hashed.hexdigest())
 
 
 def _check_unchanged(file: InputFile) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.files import make_folder, whole_file, write_text
+from attree.base.schemas import has_trees
 from attree.bulk.options import BRACKETS, RowSettings
 from attree.trees import OK
 from attree.trees.parses import named_arrays, trees_of
@@ -218,40 +219,19 @@ def shard_statistics(path: Path) -> Statistics:
 def _table(path: Path) -> pa.Table:
     try:
         table = pq.read_table(path, page_checksum_verification=True)
-        names = set(table.schema.names)
         # pages have checksums; column names have none
-        others = {field.name for field in (_LABELS, _TAGS, _MARGINALS)}
-        if not set(TREES.names) <= names <= {*TREES.names, *others}:
-            raise ValueError(f"its columns are {', '.join(sorted(names))}")
+        types = {one.name: one.type for one in (*TREES, _LABELS, _TAGS, _MARGINALS)}
+        if not set(TREES.names) <= set(table.schema.names) <= types.keys():
+            raise ValueError(f"its columns are {', '.join(sorted(table.schema.names))}")
         table.validate(full=True)
-        if wrong := [one.name for one in TREES if table.schema.field(one.name).type != one.type]:
-            raise ValueError(f"its column {wrong[0]} is no {TREES.field(wrong[0]).type}")
-        _check_spans(table)
+        if wrong := [one.name for one in table.schema if one.type != types[one.name]]:
+            raise ValueError(f"its column {wrong[0]} is no {types[wrong[0]]}")
+        n_words = pa.array(_n_words(table))
+        if not has_trees(table.drop_columns(["words"]).append_column("n_words", n_words)):
+            raise ValueError("a row is no tree: its spans or tags do not fit its words")
         return table
     except (ValueError, pa.ArrowException, OSError) as error:
         raise _damage_error(path, error) from None
-
-
-def _check_spans(table: pa.Table) -> None:
-    """Raise a ValueError where spans are not of words of their sentence."""
-    counts = pc.list_value_length(table["starts"]).to_numpy()
-    for name in ("lengths", _LABELS.name, _MARGINALS.name):
-        if name in table.schema.names:
-            other = pc.list_value_length(table[name]).fill_null(0).to_numpy()
-            optional = name == _MARGINALS.name and table[name].null_count > 0
-            if not (optional or np.array_equal(counts, other)):
-                raise ValueError(f"its columns starts and {name} are of different trees")
-    starts, lengths = (
-        pc.list_flatten(table[name]).to_numpy().astype(np.int64) for name in ("starts", "lengths")
-    )
-    if (starts < 0).any() or (lengths < 1).any():
-        raise ValueError("it has spans without words")
-    if (starts + lengths > np.repeat(_n_words(table), counts)).any():
-        raise ValueError("it has spans outside their sentences")
-    if _TAGS.name in table.schema.names:
-        tags = pc.list_value_length(table[_TAGS.name]).fill_null(0).to_numpy()
-        if not np.array_equal(tags, _n_words(table)):
-            raise ValueError("it has other tags than words")
 
 
 def _n_words(table: pa.Table) -> NDArray[np.int64]:

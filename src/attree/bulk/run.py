@@ -149,18 +149,15 @@ def _remove(folder: Path, manifest: Manifest) -> None:
 
 def _cut(files: Iterable[InputFile], settings: Mapping[str, Any]) -> tuple[Shard, ...]:
     began = reported = time.monotonic()
-    done = 0
-
-    def advance(lines: int) -> None:
-        nonlocal done, reported
-        done += lines
+    done, shards = 0, list[Shard]()
+    for shard in cut(files, **{key: settings[key] for key in ("shard_lines", "column", "limit")}):
+        shards.append(shard)
+        done += shard.lines
         if time.monotonic() - reported > _SECONDS_BETWEEN_LINES:
             reported = time.monotonic()
             rate = done / (reported - began)
             say(f"attree: cutting the input into shards: {done:,} lines, {rate:,.0f} a second")
-
-    how = {name: settings[name] for name in ("shard_lines", "column", "limit")}
-    return cut(files, **how, advance=advance)
+    return tuple(shards)
 
 
 def _settings(setup: WorkerSetup, shard_lines: int, limit: int | None) -> Mapping[str, Any]:

@@ -16,8 +16,8 @@ from attree.base.provenance import code_hash, provenance, versions
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import say
 from attree.encoder.source import ResolvedEncoder, has_new_head, verify
-from attree.raw_text.inputs import InputFile
-from attree.raw_text.lines import measure, read_texts, text_files
+from attree.raw_text.inputs import InputFile, find_inputs
+from attree.raw_text.lines import measure, read_texts
 
 _BASE = ("slug", "kind", "id", "revision", "fingerprint")
 #: All files of a tokeniser; they are copied unchanged, so that pieces stay the same.
@@ -46,7 +46,7 @@ class TuningRecipe:
     warm_up: options.Fixed[float] = 0.1
     weight_decay: options.Fixed[float] = 0.01
     mask_share: options.Fixed[float] = 0.15
-    length: options.Pieces = 128
+    length: Annotated[int, Parameter(validator=options.between(8))] = 128
     head_steps: Annotated[int, Parameter(validator=options.between(0))] = 500
     head_learning_rate: options.Fixed[float] = 1e-3
 
@@ -79,7 +79,7 @@ def tune(
         AttreeError: there is too little text, the encoder has no masked-LM head, ``output`` holds
             other files, or the loss is not a number.
     """
-    files = text_files(text)
+    files, _ = find_inputs(text)
     measured = measure(files)
     identity = {
         "kind": "tuning",
