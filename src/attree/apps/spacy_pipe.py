@@ -36,7 +36,7 @@ import multiprocessing
 import os
 import warnings
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, pairwise, zip_longest
 from pathlib import Path
@@ -57,6 +57,7 @@ from attree.base.reading import described, read_described
 from attree.parsers.find import language_of
 from attree.raw_text.words import sentence_starts
 from attree.ready import DEFAULT, ready_parsers
+from attree.trees.constraints import find_crossing
 from attree.trees.tree import NO_LABEL, Tree, bracketed, leaf
 
 #: Key of the parse in ``doc.user_data``.
@@ -306,21 +307,12 @@ class Parse(msgspec.Struct, frozen=True):
             or borders != sorted(borders)
             or borders[0] != 0
             or spans != sorted(constituents, key=_in_preorder)
-            or not _nest(spans, sentences)
+            or not all(0 <= start < end <= words for start, end in spans)
+            # a border inside a span would make it one of two sentences
+            or any(bisect_right(borders, i) < bisect_left(borders, j) for i, j in spans)
+            or find_crossing(spans)
         ):
             raise ValueError("it holds no tree of each sentence")
-
-
-def _nest(spans: Iterable[tuple[int, int]], sentences: Container[tuple[int, int]]) -> bool:
-    """Tell whether every span, in pre-order, is a sentence or lies inside the open span."""
-    around: list[int] = []
-    for start, end in spans:
-        while around and around[-1] <= start:
-            around.pop()
-        if end <= start or (end > around[-1] if around else (start, end) not in sentences):
-            return False
-        around.append(end)
-    return True
 
 
 class _Checked(dict[str, Any]):
