@@ -6,6 +6,7 @@ when it runs.
 
 import ast
 import errno
+import functools
 import inspect
 import os
 import re
@@ -142,10 +143,7 @@ def _after_dashes() -> list[str]:
 
 def called(path: tuple[str, ...]) -> App:
     """Return the command or group of commands at ``path``."""
-    command: App = app
-    for name in path:
-        command = command[name]
-    return command
+    return functools.reduce(App.__getitem__, path, app)
 
 
 def _check_effect(command: Any, names_given: set[str]) -> None:
