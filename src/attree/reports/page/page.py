@@ -102,6 +102,8 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     ]
     headings = {row.parser: row.heading for row in rows}
     across = [x for x in tables if x.title.endswith(f": {HEADINGS['corpus_f1']}")]
+    plain: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 100}
+    configuration = yaml.safe_dump(run.configuration, **plain)
     return {
         "sentences": scores.sentences(run, rows),
         "in_short": scores.in_short(rows),
@@ -127,7 +129,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
             if "." not in path.stem  # tables of an experiment's figures have a dot
         ],
         "speed": reading.speed(results),
-        "configuration": _yaml(run.configuration).splitlines(),
+        "configuration": run.configuration and configuration.splitlines(),
         "encoders": _encoders(results, parsers),
         "versions": {"Python": platform.python_version(), **versions(*_PACKAGES)},
         "notes": list(dict.fromkeys(notes)),
@@ -198,10 +200,3 @@ def _encoders(results: Path, parsers: Sequence[ScoreRow]) -> Table | None:
             encoder = read_json(path, what="encoder")
             lines.append([slug, *(str(encoder.get(key) or "–") for key in _ENCODER.values())])
     return Table("Encoders", ["encoder", *_ENCODER], lines) if lines else None
-
-
-def _yaml(configuration: Mapping[str, Any]) -> str:
-    if not configuration:
-        return ""
-    plain = json.loads(json.dumps(configuration, default=str))
-    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
