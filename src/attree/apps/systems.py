@@ -22,7 +22,7 @@ from attree.base.patterns import matching
 from attree.base.reading import opened
 from attree.base.tables import Table
 from attree.base.terminal import safe, say
-from attree.bulk.output import is_output, read_trees
+from attree.bulk.output import is_output, read_shards
 from attree.evaluation.side_by_side import Evaluation, Gold, System, sentence_of
 from attree.parsers.parser import Parser
 from attree.treebank.formats import format_of, in_folder
@@ -33,6 +33,7 @@ from attree.treebank.table import to_table
 from attree.trees import SKIPPED
 from attree.trees.constraints import Constraints, Span
 from attree.trees.sampling import fingerprints
+from attree.trees.tree import Tree
 
 #: Most lines on stderr about sentences of a system that have no partner.
 _NAMED = 20
@@ -139,10 +140,9 @@ def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool
     read: list[Sentence] = []
     if is_output(path):
         labelling = Labelling.parse(settings.labels)
-        for row in read_trees(path):
-            if row["words"]:
-                tree = (row["words"], row["spans"], row.get("labels"), row.get("tags"))
-                read.append(sentence_of(*tree, (row["file"], row["line"])))
+        for some in read_shards(path):
+            trees = zip(some.trees.each(some.words), some.file, some.line, strict=True)
+            read += [sentence_of(tree, (file, line)) for tree, file, line in trees if tree.words]
         universal = labelling.kind == UNIVERSAL and has_labels(read, path)
         return with_labels(read, labelling) if universal else read, True
     if path.is_dir() and not (path / "parser.json").exists():
@@ -275,7 +275,7 @@ def evaluate_simple(path: Path, names: Sequence[str], how: How) -> tuple[Table, 
     sentences = {item.line: item for item in read(path)}
     gold = Gold.of_table(
         to_table(
-            sentence_of(item.words, item.phrases, None, None, (str(path), item.line))
+            sentence_of(Tree(item.words, item.phrases), (str(path), item.line))
             for item in sentences.values()
         )
     )

@@ -96,10 +96,7 @@ class Gold:
     @classmethod
     def of(cls, trees: Iterable[Tree]) -> Gold:
         """Make gold trees of trees as they are."""
-        sentences = [
-            sentence_of(tree.words, tree.spans, tree.labels, tree.tags, ("trees", number))
-            for number, tree in enumerate(trees, start=1)
-        ]
+        sentences = [sentence_of(tree, ("trees", line)) for line, tree in enumerate(trees, start=1)]
         if not sentences:
             raise AttreeError("no-trees", "there are no gold trees", fix="give at least one")
         return cls.of_table(to_table(sentences))
@@ -110,18 +107,12 @@ class Gold:
         return replace(self, sentences=kept, parses=Parses.gold(to_table(kept)))
 
 
-def sentence_of(
-    words: Iterable[str],
-    spans: Iterable[Sequence[int]],
-    labels: Sequence[str] | None,
-    tags: Sequence[str] | None,
-    where: tuple[str, int],
-) -> Sentence:
-    """Make a sentence of a predicted tree; ``where`` is its file and line."""
-    words, spans = tuple(words), list(spans)
-    pairs = zip(spans, labels or [""] * len(spans), strict=True)
+def sentence_of(tree: Tree, where: tuple[str, int]) -> Sentence:
+    """Make a sentence of a tree; ``where`` is its file and line."""
+    pairs = zip(tree.spans, tree.labels or ("",) * len(tree.spans), strict=True)
     labelled = tuple((start, end, label) for (start, end), label in pairs)
-    return Sentence(words, tuple(tags or [""] * len(words)), labelled, *where)
+    tags = tuple(tree.tags or ("",) * len(tree.words))
+    return Sentence(tuple(tree.words), tags, labelled, *where)
 
 
 @dataclass(frozen=True, slots=True)

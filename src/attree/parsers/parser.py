@@ -380,10 +380,8 @@ class Parser:
         with_all = policy == "keep" and gold.whole is not None
         words: Any = gold.whole if with_all else [list(s.words) for s in gold.sentences]
         trees, _ = self.trees(words)
-        read = [
-            sentence_of(tree.words, tree.spans, tree.labels, tree.tags, (name, number))
-            for number, tree in enumerate(trees.each(words), start=1)
-        ]
+        each = enumerate(trees.each(words), start=1)
+        read = [sentence_of(tree, (name, line)) for line, tree in each]
         labelled, tagged = bool(trees.label_of_each()), bool(trees.tag_of_each())
         if labelled and labels is not None and labels.kind == UNIVERSAL:
             read = with_labels(read, labels)
