@@ -120,16 +120,12 @@ def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
 
 def _without_repeats(rows: _Rows) -> _Rows:
     """Keep one of several rows that used the same trees, as fewer exist than were asked for."""
-    seen: set[int] = set()
-    kept = []
-    for row in rows:
+    kept: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for number, row in enumerate(rows):
         asked, used = str(row.get("trees")), row.get("trees_used")
-        if used is not None and asked.isdigit() and used < int(asked):
-            if used in seen:
-                continue
-            seen.add(used)
-        kept.append(row)
-    return kept
+        fewer = used is not None and asked.isdigit() and used < int(asked)
+        kept.setdefault(("trees", used) if fewer else ("row", number), row)
+    return list(kept.values())
 
 
 def _places(columns: list[str]) -> dict[str, float]:
