@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from attree.base.errors import AttreeError
 from attree.treebank.sentence import Sentence
-from attree.trees.constraints import MARKS, Constraints
+from attree.trees.constraints import MARKS, Constraints, Span, find_crossing
 from attree.trees.tree import CHAIN, NO_LABEL, Tree, joined, parted
-
-Span = tuple[int, int]
 
 _LONGEST_LABEL = 80
 
@@ -82,7 +80,8 @@ class Draft:
     def join(self, span: Span, label: str = "") -> Draft:
         """Make a span a phrase; an empty label keeps the one that it has."""
         self._check(span)
-        fixed = {other: name for other, name in self.fixed.items() if not _cross(span, other)}
+        kept = (other for other in self.fixed if not find_crossing((span, other)))
+        fixed = {other: self.fixed[other] for other in kept}
         fixed[span] = label or fixed.get(span, "")
         apart = frozenset((span,))
         return replace(
@@ -237,11 +236,6 @@ def _width(span: Span) -> int:
 
 def _holds(outer: Span, inner: Span) -> bool:
     return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _cross(span: Span, other: Span) -> bool:
-    first, second = sorted((span, other))
-    return first[0] < second[0] < first[1] < second[1]
 
 
 #: Action of the page → its correction, given a draft, a span, a target span and a label.
