@@ -6,7 +6,6 @@ when it runs.
 
 import ast
 import errno
-import functools
 import inspect
 import os
 import re
@@ -143,7 +142,10 @@ def _after_dashes() -> list[str]:
 
 def called(path: tuple[str, ...]) -> App:
     """Return the command or group of commands at ``path``."""
-    return functools.reduce(App.__getitem__, path, app)
+    command: App = app
+    for name in path:
+        command = command[name]
+    return command
 
 
 def _check_effect(command: Any, names_given: set[str]) -> None:

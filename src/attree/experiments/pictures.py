@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.provenance import provenance
@@ -20,7 +19,7 @@ from attree.reports import figures
 if TYPE_CHECKING:
     from attree.encoder.load import Encoder
 
-Matrices = dict[str, NDArray[np.float64]]
+Matrices = Mapping[str, figures.Matrix]
 
 
 def write_weights(

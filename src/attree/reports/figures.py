@@ -29,7 +29,7 @@ _BASELINE = "highest baseline"
 #: More heads than any encoder has.
 _MOST_HEADS = 20_000
 
-Matrix = NDArray[np.float64]
+Matrix = NDArray[np.floating[Any]]
 _Rows = list[Mapping[str, Any]]
 
 
@@ -120,7 +120,7 @@ def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
 
 def _without_repeats(rows: _Rows) -> _Rows:
     """Keep one of several rows that used the same trees, as fewer exist than were asked for."""
-    kept: dict[tuple[str, int], Mapping[str, Any]] = {}
+    kept: dict[tuple[str, Any], Mapping[str, Any]] = {}
     for number, row in enumerate(rows):
         asked, used = str(row.get("trees")), row.get("trees_used")
         fewer = used is not None and asked.isdigit() and used < int(asked)
