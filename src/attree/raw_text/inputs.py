@@ -82,14 +82,16 @@ def find_inputs(
     left_out: list[Path] = []
     path: Path | None = None
     for path in paths:
-        if not path.is_dir():
-            check_regular(path, what="input")
+        if not path.exists():
+            raise AttreeError("missing-file", "this input does not exist", file=path)
         if without is not None and path.resolve().is_relative_to(without.resolve()):
             problem = "this input is in the output folder"
             raise AttreeError("input-in-output", problem, file=path, fix="name another")
         if path.is_file():
             files = [path]
         else:
+            if not path.is_dir():
+                check_regular(path, what="input")
             below = files_below(path)
             files = [f for f in below if without is None or not f.is_relative_to(without)]
         for file in sorted(files, key=lambda p: natural(str(p))):
