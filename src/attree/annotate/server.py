@@ -125,8 +125,13 @@ async def _body(request: Request) -> bytes | None:
     return body if size <= LARGEST_BODY else None
 
 
-#: The page's files.
-_FILES = ("page.html", "page.js", "page.tree.js", "page.css")
+#: The page's files → their types.
+_FILES = {
+    "page.html": "text/html; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "page.tree.js": "text/javascript; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+}
 _Position = Annotated[int, msgspec.Meta(ge=0, le=30_000)]
 
 
@@ -162,7 +167,7 @@ def application(session: Session) -> Starlette:
 
 def _file(name: str) -> Callable[[Request], Response]:
     path = Path(__file__).with_name(name)
-    return lambda request: FileResponse(path)
+    return lambda request: FileResponse(path, headers={"Content-Type": _FILES[name]})
 
 
 def _error(line: str, status: int, **more: Any) -> JSONResponse:
