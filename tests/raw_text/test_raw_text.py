@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
-from attree.raw_text.inputs import find_inputs
-from attree.raw_text.lines import measure, read_texts
+from attree.raw_text.lines import measure, read_texts, text_files
 from tests.refusals import refused
 
 DAMAGED = "unreadable"
@@ -36,7 +35,7 @@ def test_every_form_gives_the_same_lines_and_hash(tmp_path: Path) -> None:
     (tmp_path / "b.txt.xz").write_bytes(lzma.compress(text.encode()))
     (tmp_path / "c.txt.gz").write_bytes(gzip.compress(text.encode()))
     table(tmp_path / "d.parquet")
-    files, _ = find_inputs([tmp_path])
+    files = text_files([tmp_path])
     assert len(files) == 4
     assert all(list(read_texts([file])) == LINES for file in files)
     found = measure(files[:1])
@@ -49,15 +48,16 @@ def test_a_folder_is_all_its_text_but_not_what_lies_beside_it(tmp_path: Path) ->
     (tmp_path / "more").mkdir()
     (tmp_path / "a.txt").write_text("one")
     (tmp_path / "more" / "b.txt").write_text("two")
+    (tmp_path / "LICENSE.x.txt").write_text("do what you like")
     (tmp_path / "README.md").write_text("three")
-    assert list(read_texts(find_inputs([tmp_path])[0])) == ["one", "two"]
+    assert list(read_texts(text_files([tmp_path]))) == ["one", "two"]
 
 
 def test_lines_that_are_no_text_are_passed_over_and_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\nb\x07ll\n" + b"x" * (2**20 + 1) + b"\ntwo\n")
-    assert measure(find_inputs([tmp_path])[0])["lines"] == 2
+    assert measure(text_files([tmp_path]))["lines"] == 2
     said = capsys.readouterr().err
     assert "1 lines of the text are passed over: control" in said and "too_long" in said
 
@@ -77,11 +77,11 @@ def test_lines_that_are_no_text_are_passed_over_and_told(
 def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(content)
     with refused(*problem.split()):
-        measure(find_inputs([tmp_path / name])[0])
+        measure(text_files([tmp_path / name]))
 
 
 def test_text_that_is_not_there(tmp_path: Path) -> None:
     with refused("missing-file", file="gone.txt"):
-        find_inputs([tmp_path / "gone.txt"])
+        text_files([tmp_path / "gone.txt"])
     with refused("no-inputs"):
-        find_inputs([tmp_path])
+        text_files([tmp_path])

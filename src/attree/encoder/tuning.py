@@ -16,8 +16,8 @@ from attree.base.provenance import code_hash, provenance, versions
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import say
 from attree.encoder.source import ResolvedEncoder, has_new_head, verify
-from attree.raw_text.inputs import InputFile, find_inputs
-from attree.raw_text.lines import measure, read_texts
+from attree.raw_text.inputs import InputFile
+from attree.raw_text.lines import measure, read_texts, text_files
 
 _BASE = ("slug", "kind", "id", "revision", "fingerprint")
 #: All files of a tokeniser; they are copied unchanged, so that pieces stay the same.
@@ -79,7 +79,7 @@ def tune(
         AttreeError: there is too little text, the encoder has no masked-LM head, ``output`` holds
             other files, or the loss is not a number.
     """
-    files, _ = find_inputs(text)
+    files = text_files(text)
     measured = measure(files)
     identity = {
         "kind": "tuning",

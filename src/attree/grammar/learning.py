@@ -28,8 +28,7 @@ from attree.base.terminal import progress, say
 from attree.grammar.folder import write_grammar
 from attree.grammar.model import CompoundPCFG, Vocabulary
 from attree.grammar.options import GrammarRecipe
-from attree.raw_text.inputs import find_inputs
-from attree.raw_text.lines import read_texts, table_words
+from attree.raw_text.lines import read_texts, table_words, text_files
 from attree.trees.sampling import fingerprints
 
 #: Uses of random generators, to give each its own seed.
@@ -222,7 +221,7 @@ def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
     names = []
     for path in paths:
         if is_text(path):
-            sentences += [line.split() for line in read_texts(find_inputs([path])[0])]
+            sentences += [line.split() for line in read_texts(text_files([path]))]
             names.append(path.name)
             continue
         words, metadata = table_words(path)

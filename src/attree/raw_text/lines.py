@@ -13,7 +13,7 @@ from attree.base.errors import AttreeError
 from attree.base.reading import DAMAGE, open_compressed
 from attree.base.schemas import read_table
 from attree.base.terminal import say
-from attree.raw_text.inputs import LINE_BYTES, InputFile, open_input
+from attree.raw_text.inputs import LINE_BYTES, InputFile, find_inputs, open_input
 from attree.raw_text.words import Line, Tokeniser
 from attree.treebank import half
 from attree.trees import FAILED, OK, TOO_LONG
@@ -248,11 +248,26 @@ def refuse_treebanks(files: Iterable[InputFile]) -> None:
                 raise AttreeError("not-text", f"this is {kind}, not text", file=file.path, fix=fix)
 
 
+#: Prefixes of files that lie beside corpora and are no text.
+_NO_CORPUS = ("README", "LICENSE")
+
+
+def text_files(paths: Sequence[Path]) -> list[InputFile]:
+    """List files, and the text files and tables in folders, in natural order.
+
+    Raises:
+        AttreeError: a path does not exist, or there is no text.
+    """
+    named = {str(path.absolute()) for path in paths}
+    files, _ = find_inputs(paths)
+    return [f for f in files if f.path in named or not Path(f.path).name.startswith(_NO_CORPUS)]
+
+
 def read_texts(files: Iterable[InputFile], passed: Counter[str] | None = None) -> Iterator[str]:
     """Yield the lines that are not blank; for a sentence table, its words joined by spaces.
 
     Args:
-        files: of :func:`attree.raw_text.inputs.find_inputs`.
+        files: of :func:`text_files`.
         passed: counts the lines without text, which are skipped, by their status.
 
     Raises:
