@@ -1,10 +1,10 @@
 """Parse shards in memory by three threads with short queues between them.
 
-One thread reads lines, tokenises and makes batches; one runs the encoder, or several with a core
-each; one decodes, puts rows back in input order and writes the shard. Only the encoder's threads
-are always busy; the work of the others is small, or compiled code that releases the interpreter's
-lock. Batches never cross shards,
-so that a shard does not depend on the shards before it or on its worker.
+One thread reads lines, tokenises and makes batches; one runs the encoder; one decodes, puts rows
+back in input order and writes the shard. Where the encoder has several cores, a thread for each
+encodes and decodes whole batches: features stay in the cache of their core, and no third thread
+wants a share of it. Batches never cross shards, so that a shard does not depend on the shards
+before it or on its worker.
 """
 
 import queue
@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from attree.base.errors import AttreeError
 from attree.bulk.manifest import LinesOfFile
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
-from attree.parsers.batches import Prepared, in_threads, threads_of
+from attree.parsers.batches import Prepared, threads_of
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
 from attree.raw_text.lines import EMPTY, InputLine, parse_lines
@@ -37,7 +37,6 @@ from attree.trees.trees import Trees
 
 #: The number of shards that a pipeline has in flight, so that no thread has to wait.
 IN_FLIGHT = 3
-_BATCHES_WAITING = 4
 #: Words of the longest sentence that gets a tree, since spans are written in 16 bits.
 _LONGEST = 30_000
 
@@ -97,7 +96,7 @@ class Pipeline:
         self._threads = threads_of(parser.model)
         self._waiting: queue.Queue[Any] = queue.Queue()
         self._prepared: queue.Queue[Any] = queue.Queue(1)
-        self._encoded: queue.Queue[Any] = queue.Queue(_BATCHES_WAITING)
+        self._encoded: queue.Queue[Any] = queue.Queue(2 * max(2, self._threads))
         for step in (self._prepare_all, self._encode_all, self._finish_all):
             threading.Thread(target=step, name=step.__name__, daemon=True).start()
 
@@ -171,25 +170,22 @@ class Pipeline:
                 constraints.append(line.constraints)
 
     def _encode_all(self) -> None:
-        while True:
-            shard = self._prepared.get()
-            groups = shard.prepared.batches
-            every = in_threads(partial(_encode, shard), groups, min(self._threads, len(groups)))
-            for group, features in zip(groups, every, strict=True):
-                if features is None:
-                    break
-                self._encoded.put((shard, (group, features)))
-            self._encoded.put((shard, None))
+        one_core = {"initializer": torch.set_num_threads, "initargs": (1,)}
+        step, how = (_parse, one_core) if self._threads > 1 else (_encode, {})
+        with ThreadPoolExecutor(self._threads, **how) as pool:  # type: ignore[call-overload]
+            while True:
+                shard = self._prepared.get()
+                for group in shard.prepared.batches:
+                    self._encoded.put((shard, pool.submit(step, shard, group)))
+                self._encoded.put((shard, None))
 
     def _finish_all(self) -> None:
-        if self._threads > 1:  # the encoder's threads have a core each, and this one shares them
-            torch.set_num_threads(1)
         while True:
-            shard, encoded = self._encoded.get()
+            shard, batch = self._encoded.get()
+            decode = None if batch is None else batch.result()
             if shard.future.done():
                 continue
-            if encoded is not None:
-                decode = partial(shard.prepared.decode, *encoded)
+            if decode is not None:
                 shard.trees.append(_run_step(shard.future, decode))
                 continue
             done = _run_step(shard.future, partial(self._write, shard))
@@ -261,12 +257,21 @@ class WorkerSetup:
         return Pipeline(loaded, make_words, settings, Path(self.folder))
 
 
-def _encode(shard: _Shard, group: NDArray[np.int64]) -> Any:
-    """Return the features of one batch of a shard; None if its future holds an error."""
+def _encode(shard: _Shard, group: NDArray[np.int64]) -> Callable[[], Trees] | None:
+    """Encode one batch of a shard; return what decodes it, or None if its future holds an error."""
+    if shard.future.done():
+        return None
     began = time.perf_counter()
     features = _run_step(shard.future, partial(shard.prepared.encode, group))
     shard.encoder_seconds += time.perf_counter() - began
-    return features
+    return None if features is None else partial(shard.prepared.decode, group, features)
+
+
+def _parse(shard: _Shard, group: NDArray[np.int64]) -> Callable[[], Trees] | None:
+    """Encode and decode one batch of a shard, as :func:`_encode`."""
+    decode = _encode(shard, group)
+    trees = None if decode is None else _run_step(shard.future, decode)
+    return None if trees is None else lambda: trees
 
 
 def _run_step(future: Future[Done], step: Callable[[], Any]) -> Any:
