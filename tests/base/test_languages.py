@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,32 @@ def test_languages_of_real_sentences_are_told(data: Path) -> None:
         right[code] = sum(hits) / len(hits)
     assert min(right.values()) >= 0.8, right
     assert sum(right.values()) / len(right) >= 0.96, right
+
+
+@pytest.mark.parametrize("kept", [None, b"", b"PK not the model"], ids=["none", "empty", "damaged"])
+def test_the_identifier_is_kept_unpacked(monkeypatch, tmp_path: Path, kept: bytes | None) -> None:
+    """What is read from the cache tells the same languages; damage is mended."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    words = (
+        "The old man",
+        "Kedi fareyi kovaladı",
+        "גבר זקן",
+        "猫がネズミを追いかけた",
+        "Stary człowiek",
+    )
+    expected = [languages._unpacked().rank(text) for text in words]
+    path = tmp_path / f"attree/languages/py3langid-{version('py3langid')}.npz"
+    if kept is not None:
+        path.parent.mkdir(mode=0o700, parents=True)
+        path.write_bytes(kept)
+    load = languages._identifier.__wrapped__
+    for _ in range(2):
+        assert [load().rank(text) for text in words] == expected
+        monkeypatch.setattr(languages, "_unpacked", lambda: pytest.fail("it was not kept"))
+    assert path.stat().st_size > 10_000_000 and list(path.parent.iterdir()) == [path]
+
+
+def test_the_identifier_needs_no_cache(monkeypatch, tmp_path: Path) -> None:
+    (tmp_path / "attree").write_text("a file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert languages._identifier.__wrapped__().rank("The old man")[0][0] == "en"

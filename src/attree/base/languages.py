@@ -6,16 +6,20 @@ Names and codes are those of ``langcodes`` (BCP 47, ISO 639, and names in most l
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import BadZipFile
 
 from attree.base.errors import AttreeError
+from attree.base.files import private_cache, whole_file
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -38,6 +42,8 @@ _SHORT = 100
 #: Letters of Yiddish: double ones, and alef with a vowel, which Hebrew has if all vowels are there.
 _YIDDISH = re.compile("[\u05f0-\u05f2\ufb1d\ufb1f\ufb2e\ufb2f]|\u05d0[\u05b7\u05b8]")
 _POINTS = re.compile("[\u05b0-\u05bc]")
+#: What the language identifier consists of.
+_MODEL = ("nb_ptc", "nb_pc", "nb_classes", "tk_output", "tk_nextmove", "tk_row")
 
 #: Shorter names of folders and files are no language's name: *mon* and *gum* are codes too.
 _SHORTEST_NAME = 4
@@ -162,7 +168,33 @@ def language_of_most(sentences: Sequence[Sequence[str]]) -> str:
 
 @functools.cache
 def _identifier() -> LanguageIdentifier:
-    """Load the language identifier, limited to languages with two-letter codes.
+    """Load the language identifier, from the user's cache where it lies unpacked already.
+
+    To unpack it takes as long as a second of parsing.
+    """
+    import numpy as np
+    import py3langid
+    from py3langid.langid import LanguageIdentifier
+
+    try:
+        path = private_cache("languages") / f"py3langid-{py3langid.__version__}.npz"
+    except (OSError, RuntimeError):  # there is no such folder
+        return _unpacked()
+    damaged = (EOFError, ValueError, KeyError, BadZipFile)
+    with contextlib.suppress(OSError, *damaged), np.load(path) as kept:
+        ptc, pc, classes, output, *tables = (kept[name] for name in _MODEL)
+        moves, rows = (array(table.dtype.char, table.tobytes()) for table in tables)
+        return LanguageIdentifier(ptc, pc, classes.tolist(), moves, output.tolist(), tk_row=rows)
+    identifier = _unpacked()
+    arrays = {name: np.asarray(getattr(identifier, name)) for name in _MODEL}
+    writing = contextlib.suppress(OSError, AttreeError)
+    with writing, whole_file(path) as part, part.open("wb") as file:
+        np.savez(file, **arrays)
+    return identifier
+
+
+def _unpacked() -> LanguageIdentifier:
+    """Unpack the identifier, limited to languages with two-letter codes.
 
     It takes short English sentences for some of the others, such as creoles and dialects.
     """
