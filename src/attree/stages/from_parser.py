@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.base.registry import check_name
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     PARTLY_BRACKETED,
@@ -29,7 +28,7 @@ from attree.training.parser import TrainedModel, TrainedParser
 from attree.treebank.table import from_table
 from attree.trees import OK
 from attree.trees.constraints import Constraints
-from attree.trees.parses import POLICIES, Parses, write_parsed
+from attree.trees.parses import Parses, write_parsed
 from attree.trees.sampling import refuse_overlap
 
 #: The modules that decide a parse.
@@ -63,7 +62,6 @@ def write_parses(
     Raises:
         AttreeError: the parser was trained on some sentences, or a sentence is too long.
     """
-    check_name(too_long, POLICIES, f"unknown policy for too long sentences: {too_long}")
     trained = model.trained
     table, metadata = read_table(sentences, schema=PARTLY_BRACKETED)
     words = table.column("words").to_pylist()
