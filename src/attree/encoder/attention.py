@@ -21,6 +21,8 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from attree.encoder.pieces import PieceBatch
+
 _active: ContextVar[_Capture | None] = ContextVar("attree_capture", default=None)
 
 
@@ -58,17 +60,6 @@ class _Capture:
             raise _Enough
 
 
-def _probabilities(
-    query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, scaling: float
-) -> torch.Tensor:
-    """Return softmax(query keyᵀ · scaling), float32 (batch, heads, pieces, pieces)."""
-    scores = torch.matmul(query * scaling, key.transpose(2, 3)).float()
-    if mask is not None:
-        # the least number instead of -inf: a padded row may have every key masked
-        scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1)
-
-
 def capture(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -94,7 +85,11 @@ def capture(
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     everything = list(wanted) == list(range(query.shape[1]))
     some = slice(None) if everything else list(wanted)
-    probabilities = _probabilities(query[:, some], key[:, some], mask, scaling)
+    scores = torch.matmul(query[:, some] * scaling, key[:, some].transpose(2, 3)).float()
+    if mask is not None:
+        # the least number instead of -inf: a padded row may have every key masked
+        scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
+    probabilities = torch.softmax(scores, dim=-1)
     capture.attend(probabilities)
     return torch.matmul(probabilities.to(value.dtype), value) if everything else None
 
@@ -141,25 +136,24 @@ def watch(layers: nn.ModuleList) -> None:
 
 def forward(
     model: nn.Module,
-    ids: torch.Tensor,
-    mask: torch.Tensor,
+    batch: PieceBatch,
+    n_layers: int,
+    n_heads: int,
     *,
     heads: Mapping[int, Sequence[int]],
     states: Sequence[int],
-    keep: Callable[[int, torch.Tensor], None],
-    n_layers: int,
-    n_heads: int,
+    keep: Callable[[int, torch.Tensor], None] = lambda layer, probabilities: None,
 ) -> dict[int, torch.Tensor]:
     """Run the encoder up to the highest layer wanted.
 
     Args:
         model: an encoder whose layers are watched (:func:`watch`).
-        ids, mask: int64 (batch, pieces).
+        batch: pieces and padding.
+        n_layers, n_heads: layers of the encoder, and heads of each.
         heads: layer → heads wanted, in ascending order.
         states: layers whose hidden states are wanted, 0 (embeddings) to ``n_layers``.
         keep: called with each layer of ``heads``, in order, and its probabilities, float32
             (batch, heads of that layer, pieces, pieces).
-        n_layers, n_heads: layers of the encoder, and heads of each.
 
     Returns:
         layer → hidden states (batch, pieces, hidden), as from ``output_hidden_states=True``: the
@@ -167,11 +161,12 @@ def forward(
     """
     capture = _Capture(heads, states, keep)
     token = _active.set(capture)
-    shape = (len(ids), n_heads, ids.shape[1], ids.shape[1])
+    sentences, pieces = batch.ids.shape
+    shape = (sentences, n_heads, pieces, pieces)
     by_itself = bool(heads) and not has_interface(model)
     try:
         with _Dropout(capture, shape) if by_itself else contextlib.nullcontext():
-            output = model(input_ids=ids, attention_mask=mask)
+            output = model(input_ids=batch.ids, attention_mask=batch.mask)
         if n_layers in capture.states:
             capture.hidden[n_layers] = output.last_hidden_state
     except _Enough:
