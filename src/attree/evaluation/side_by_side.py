@@ -109,10 +109,8 @@ class Gold:
 
 def sentence_of(tree: Tree, where: tuple[str, int]) -> Sentence:
     """Make a sentence of a tree; ``where`` is its file and line."""
-    pairs = zip(tree.spans, tree.labels or ("",) * len(tree.spans), strict=True)
-    labelled = tuple((start, end, label) for (start, end), label in pairs)
     tags = tuple(tree.tags or ("",) * len(tree.words))
-    return Sentence(tuple(tree.words), tags, labelled, *where)
+    return Sentence(tuple(tree.words), tags, tuple(tree.labelled("")), *where)
 
 
 @dataclass(frozen=True, slots=True)
