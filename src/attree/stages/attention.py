@@ -23,7 +23,7 @@ from attree.association.sources import HEADS, check_heads, not_run_by, units
 from attree.base.errors import AttreeError
 from attree.base.files import lock, write_json
 from attree.base.provenance import code_hash, digest, provenance
-from attree.base.schemas import SENTENCES_SCHEMA, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, origin, read_table
 from attree.base.terminal import progress, say
 from attree.encoder.source import Head, ResolvedEncoder
 
@@ -184,8 +184,7 @@ def _manifest(
         "counts": dict(counts),
         "too_long": settings.too_long,
         "encoder": described,
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
+        **origin(metadata),
         "provenance": provenance(
             code=CODE,
             settings={"too_long": settings.too_long, "columns": sorted(columns)},

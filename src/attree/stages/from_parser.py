@@ -16,6 +16,7 @@ from attree.base.schemas import (
     PARTLY_BRACKETED,
     SENTENCES_SCHEMA,
     WORDS_SHOWN,
+    origin,
     read_table,
 )
 from attree.base.terminal import progress
@@ -158,8 +159,7 @@ def write_speeds(
         used = loaded if alike else load_encoder(source.encoder, device=device, threads=1)
         speeds[name] = Parser(source.on(used)).sentences_a_second(words)
     made = {
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
+        **origin(metadata),
         "encoder": loaded.slug,
         "sentences": len(words),
         "sentences_a_second": speeds,
