@@ -141,12 +141,7 @@ class System:
             AttreeError: no tree has the words of a gold sentence.
         """
         refused: list[str] = []
-        pairs = dict(paired(gold.sentences, read, refused))
-        if not pairs:
-            first = f" (first: {refused[0]})" if refused else ""
-            problem = f"{name}: no sentence has the words of a gold sentence{first}"
-            fix = "check that it is of the same sentences"
-            raise AttreeError("other-sentences", problem, fix=fix)
+        pairs = paired(gold.sentences, read, refused, name)
         parses = as_parses(gold.sentences, pairs, labelled=labelled, tagged=tagged)
         where = {row: f"{sentence.file}:{sentence.line}" for row, sentence in pairs.items()}
         return cls(name, [parses], refused, where)
