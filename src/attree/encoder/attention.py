@@ -14,6 +14,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,33 +31,28 @@ class _Enough(BaseException):  # no `except Exception` inside a model may swallo
     """Everything wanted has been captured."""
 
 
+@dataclass(slots=True)
 class _Capture:
-    """The heads and layers that a pass keeps, and the states kept so far."""
+    """The heads and layers that a pass keeps, the running layer, and the states kept so far."""
 
-    def __init__(
-        self,
-        heads: Mapping[int, Sequence[int]],
-        states: Sequence[int],
-        keep: Callable[[int, torch.Tensor], None],
-    ) -> None:
-        self.heads, self.states, self.keep = heads, frozenset(states), keep
-        self.layer = -1
-        self.last_attention = max(heads, default=-1)
-        self.last_state = max(states, default=-1)
-        self.hidden: dict[int, torch.Tensor] = {}
+    heads: Mapping[int, Sequence[int]]
+    states: Sequence[int]
+    keep: Callable[[int, torch.Tensor], None]
+    layer: int = -1
+    hidden: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def enter(self, layer: int, states: torch.Tensor) -> None:
         """Note that ``layer`` is about to run on ``states``."""
         self.layer = layer
         if layer in self.states:
             self.hidden[layer] = states
-        if layer >= self.last_state and layer > self.last_attention:
+        if layer >= max(self.states, default=-1) and layer > max(self.heads, default=-1):
             raise _Enough
 
     def attend(self, probabilities: torch.Tensor) -> None:
         """Keep the probabilities of the wanted heads of the running layer."""
         self.keep(self.layer, probabilities)
-        if self.layer >= self.last_attention and self.layer >= self.last_state:
+        if self.layer >= max(*self.heads, *self.states, -1):
             raise _Enough
 
 

@@ -83,8 +83,8 @@ def paired(
             else:
                 refused += [_differ(gold[row], tree), f"{_at(gold[row])}: no tree of this sentence"]
     if not pairs:
-        first = f" (first: {refused[0]})" if refused else ""
-        problem = f"no tree has the words of a sentence{first}"
+        example = f" (first: {refused[0]})" if refused else ""
+        problem = f"no tree has the words of a sentence{example}"
         fix = "give trees of the same sentences"
         raise AttreeError("other-sentences", problem, file=name, fix=fix)
     return pairs
