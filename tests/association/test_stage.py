@@ -141,8 +141,6 @@ def test_bad_requests_are_one_line(stage: Stage, encoder: ResolvedEncoder) -> No
         columns_for(encoder, sets=[[(3, 0)]])
     with refused("other-encoder", file="s.json"):
         columns_for(encoder, selections=[stage.folder / "s.json"])
-    with refused("unknown-name", "for"):
-        stage.compute(settings=StageSettings(too_long="cut"))
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(

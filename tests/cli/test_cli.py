@@ -100,6 +100,7 @@ def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[s
         ("treebank a.mrg --check --folder x", "--folder has no effect without --language"),
         ("treebank --language x --check --exclude y", "--exclude has no effect without FILES"),
         ("try x --overwrite", "--overwrite has no effect without --svg"),
+        ("parse x.txt --too-long cut", 'Choose from: "right_branching", "skip", "error"'),
         (
             "score p --sentences s --output o --summary j --parser-name a --parser-name b",
             "specified multiple times",

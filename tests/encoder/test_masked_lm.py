@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from attree.encoder.masked_lm import Masking, Sequences, last_checkpoint, load_for_masking, only
+from attree.encoder.masked_lm import Masking, last_checkpoint, load_for_masking, only, sequences
 from tests.encoder import checkpoints
 from tests.encoder.checkpoints import headed, headless
 from tests.refusals import refused
@@ -104,7 +104,7 @@ def test_a_checkpoint_that_lacks_a_layer(tmp_path: Path) -> None:
 
 def test_a_line_is_a_sequence_and_a_long_one_several() -> None:
     long, short = " ".join(checkpoints.TEXT[:2]), "the old man"
-    found = [one["input_ids"].tolist() for one in Sequences([short, long], TOKENISER, length=12)]
+    found = [one["input_ids"].tolist() for one in sequences([short, long], TOKENISER, length=12)]
     assert found[0] == [CLS, *plain(short), SEP]
     assert all(len(one) == 12 for one in found[1:-1])
     assert all(3 <= len(one) <= 12 and (one[0], one[-1]) == (CLS, SEP) for one in found)
@@ -112,25 +112,25 @@ def test_a_line_is_a_sequence_and_a_long_one_several() -> None:
 
 
 def test_text_that_spells_a_special_piece_is_text() -> None:
-    (only,) = Sequences(["the [MASK] walked"], TOKENISER, length=30)
+    (only,) = sequences(["the [MASK] walked"], TOKENISER, length=30)
     assert TOKENISER.mask_token_id not in only["input_ids"]
     assert only["input_ids"].tolist().count(SEP) == 1
 
 
 def test_lines_with_nothing_to_mask_are_left_out() -> None:
-    assert len(Sequences(["", "漢字", " "], TOKENISER, length=30)) == 0
+    assert len(sequences(["", "漢字", " "], TOKENISER, length=30)) == 0
 
 
 def test_a_tokeniser_without_mask_is_refused() -> None:
     tokeniser = checkpoints.FAMILIES["bert"][1]()
     tokeniser.mask_token = None
     with refused("no-mask-piece", "mask_token"):
-        Sequences(["one"], tokeniser, length=30)
+        sequences(["one"], tokeniser, length=30)
 
 
 def test_masking_is_bert_s() -> None:
     lines = [line for line in checkpoints.TEXT for _ in range(400)]
-    batch = list(Sequences(lines, TOKENISER, length=64))
+    batch = sequences(lines, TOKENISER, length=64)
     torch.manual_seed(0)
     masked = Masking(TOKENISER)(batch)
     ids = TOKENISER.pad(batch, return_tensors="pt")["input_ids"]
@@ -147,7 +147,7 @@ def test_masking_is_bert_s() -> None:
 
 
 def test_a_piece_of_every_batch_is_masked() -> None:
-    (short,) = Sequences(["man"], TOKENISER, length=8)
+    (short,) = sequences(["man"], TOKENISER, length=8)
     masking = Masking(TOKENISER)
     for seed in range(30):
         torch.manual_seed(seed)

@@ -149,7 +149,7 @@ class Draft:
 
         The whole sentence is always a phrase.
         """
-        spans = proposed(labelled_spans(tree))
+        spans = proposed(tree.labelled())
         labels = {span: label for span, label in spans.items() if self._is_shown(span)}
         for span, label in self.fixed.items():
             labels[span] = label or labels.get(span, "")
@@ -189,12 +189,6 @@ def proposed(spans: Iterable[tuple[int, int, str]]) -> dict[Span, str]:
     for start, end, label in spans:
         chains.setdefault((start, end), []).append("" if label == NO_LABEL else label)
     return {span: joined(chain) for span, chain in chains.items()}
-
-
-def labelled_spans(tree: Tree) -> list[tuple[int, int, str]]:
-    """Return the labelled spans ``(start, end, label)`` of a tree."""
-    labels = tree.labels or (NO_LABEL,) * len(tree.spans)
-    return [(*span, label) for span, label in zip(tree.spans, labels, strict=True)]
 
 
 def tree_of(words: tuple[str, ...], nodes: Iterable[ShownPhrase], tags: Sequence[str] = ()) -> Tree:

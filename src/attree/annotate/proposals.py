@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.annotate.draft import Draft, labelled_spans
+from attree.annotate.draft import Draft
 from attree.base.errors import AttreeError
 from attree.parsers.parser import Chart, Parser
 from attree.training.features import features_of
@@ -210,7 +210,7 @@ def labelled_f1(gold: Sequence[Sentence], trees: Sequence[Tree]) -> float:
     right = wanted = proposed = 0
     for sentence, tree in zip(gold, trees, strict=True):
         expected = Counter((start, end, label or NO_LABEL) for start, end, label in sentence.spans)
-        actual = Counter(labelled_spans(tree))
+        actual = Counter(tree.labelled())
         right, wanted = right + (expected & actual).total(), wanted + expected.total()
         proposed += actual.total()
     return round(200.0 * right / max(wanted + proposed, 1), 2)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.annotate.draft import CORRECTIONS, Draft, ShownPhrase, labelled_spans, proposed, tree_of
+from attree.annotate.draft import CORRECTIONS, Draft, ShownPhrase, proposed, tree_of
 from attree.annotate.folder import BEGIN, Folder, accepted, finished, now, order_of_labels
 from attree.annotate.proposals import Proposer, Trained, propose
 from attree.annotate.text import (
@@ -209,7 +209,7 @@ class Session:
                 parser=shown.parser,
                 tree=brackets,
             )
-            source, spans = shown.source, tuple(labelled_spans(tree))
+            source, spans = shown.source, tuple(tree.labelled())
             saved = Sentence(source.words, tree.tags or (), spans, source.file, source.line)
             self._saved.append(saved)
             self._labels.update(_labels_of(saved))

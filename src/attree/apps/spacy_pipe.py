@@ -254,9 +254,8 @@ def _stored(
         whole = [(0, n_words)] if n_words else []
         words = ((word, word + 1) for word in range(n_words))
         chains: dict[tuple[int, int], list[str]] = {span: [] for span in (*whole, *words)}
-        labels = tree.labels or (NO_LABEL,) * len(tree.spans)
-        for span, label in zip(tree.spans, labels, strict=True):
-            chains.setdefault(span, []).append(label)
+        for start, end, label in tree.labelled():
+            chains.setdefault((start, end), []).append(label)
         for start, end in sorted(chains, key=_in_preorder):
             data["starts"].append(first + start)
             data["ends"].append(first + end)

@@ -18,7 +18,7 @@ from attree.association.sources import HEADS as ATTENTION
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.base.schemas import HEADS_SCHEMA, SENTENCES_SCHEMA, read_table, write_table
+from attree.base.schemas import HEADS_SCHEMA, SENTENCES_SCHEMA, origin, read_table, write_table
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.evaluation import METRICS
@@ -173,8 +173,7 @@ def rank_heads(
     facts: dict[str, Any] = {
         **settings,
         "encoder": attention["encoder"]["fingerprint"],
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
+        **origin(metadata),
         "sentences": len(ranking.sentences),
         "without_attention": ranking.without,
     }

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.reading import described, read_json
-from attree.base.schemas import pack, unpack
+from attree.base.schemas import INT, TEXT, pack, schema_of, unpack
 from attree.trees import OK
 
 if TYPE_CHECKING:
@@ -38,12 +38,7 @@ if TYPE_CHECKING:
 #: Values in a row group, 16 or 32 MB, so that readers need little memory.
 _VALUES_AT_A_TIME = 8_000_000
 
-_FIXED = {
-    "sentence": pa.int32(),
-    "n_words": pa.int32(),
-    "status": pa.string(),
-    "n_unknown": pa.int32(),
-}
+_FIXED = schema_of(sentence=INT, n_words=INT, status=TEXT, n_unknown=INT)
 
 _AGAIN = "run `attree attention` again"
 
@@ -140,7 +135,7 @@ class ShardWriter:
         """
         cells = n_words.astype(np.int64) ** 2 if status == OK else np.zeros(len(n_words), np.int64)
         fixed = (sentence, n_words, [status] * len(sentence), n_unknown)
-        arrays = [pa.array(*pair) for pair in zip(fixed, _FIXED.values(), strict=True)]
+        arrays = [pa.array(*pair) for pair in zip(fixed, _FIXED.types, strict=True)]
         for column in list(self._schema)[len(arrays) :]:
             flat = values[column.name]
             matrices = len(flat) // max(1, int(cells.sum()))
@@ -165,9 +160,8 @@ def open_shard(
 ) -> Iterator[ShardWriter]:
     """Open a shard for writing; it appears at ``path`` only if the block ends without an error."""
     lists = pa.list_(pa.field("element", pa.float32(), nullable=False))
-    kinds = _FIXED | dict.fromkeys(columns, lists)
-    fields = [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
-    schema = pa.schema(fields, metadata=pack(metadata))
+    values = schema_of(**dict.fromkeys(columns, lists))
+    schema = pa.schema([*_FIXED, *values], metadata=pack(metadata))
     # Attention hardly compresses, and its dictionaries and statistics are of no use.
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     with (
@@ -237,9 +231,9 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as shard:
             for group in range(shard.num_row_groups):
-                rows = shard.read_row_group(group, [*_FIXED, column])
+                rows = shard.read_row_group(group, [*_FIXED.names, column])
                 lists = rows[column].combine_chunks()
-                assert rows.schema.types[:-1] == [*_FIXED.values()], "columns of other types"
+                assert rows.schema.types[:-1] == _FIXED.types, "columns of other types"
                 assert isinstance(lists, pa.ListArray), "no lists"
                 assert pa.types.is_floating(lists.type.value_type), "no numbers"
                 assert not any(part.null_count for part in rows.columns), "empty cells"

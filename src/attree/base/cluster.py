@@ -82,8 +82,8 @@ class Wanted:
     allowed_failures: int = 2
 
 
-def _scheduler(security: Security) -> dict[str, Any]:
-    """Return the arguments of a scheduler that listens on loopback."""
+def _on_loopback(security: Security) -> dict[str, Any]:
+    """Return the arguments of a scheduler or a worker that listens on loopback."""
     return {
         "host": LOOPBACK,
         "protocol": "tls://",
@@ -140,18 +140,15 @@ class Local(Cluster):
             if wanted.gpus:
                 environment["CUDA_VISIBLE_DEVICES"] = str(number % wanted.gpus)
             options = {
-                "host": LOOPBACK,
-                "protocol": "tls://",
-                "security": self.security,
+                **_on_loopback(self.security),
                 "local_directory": str(private),
                 "nthreads": wanted.slots,
                 "memory_limit": 0,
-                "dashboard": False,
                 "silence_logs": logging.CRITICAL,
                 "env": environment,
             }
             workers[number] = {"cls": Nanny, "options": options}
-        scheduler = {"cls": Scheduler, "options": _scheduler(self.security)}
+        scheduler = {"cls": Scheduler, "options": _on_loopback(self.security)}
         how: dict[str, Any] = {"security": self.security, "silence_logs": logging.CRITICAL}
         start = functools.partial(SpecCluster, workers=workers, scheduler=scheduler, **how)
         with _in_spite_of_deaths(start) as running:
@@ -244,7 +241,7 @@ class Slurm(Cluster):
         from dask_jobqueue.slurm import SLURMJob
 
         options = self.wanted.options
-        scheduler = _scheduler(self.security)
+        scheduler = _on_loopback(self.security)
         if "interface" in options:
             del scheduler["host"]
         logs = (self.wanted.folder or Path()) / "logs"
@@ -308,20 +305,8 @@ def _check_job(script: str) -> None:
 CLUSTERS: dict[str, type[Cluster]] = {"local": Local, "address": Address, "slurm": Slurm}
 
 
-class _NoScratchOnPath(WorkerPlugin):
-    """Remove a worker's scratch folder from its path, so that nothing is imported from it."""
-
-    name = "attree-path"
-
-    def __init__(self, private: Path) -> None:
-        self.private = private
-
-    def setup(self, worker: Any) -> None:
-        """Remove the folder from the path; Dask calls this when a worker starts."""
-        _drop_from_path(self.private)
-
-
 def _drop_from_path(folder: Path) -> None:
+    """Remove a worker's scratch folder from its path, so that nothing is imported from it."""
     sys.path[:] = [entry for entry in sys.path if not Path(entry).is_relative_to(folder)]
 
 
@@ -335,10 +320,9 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
     Raises:
         AttreeError: the scheduler cannot be reached.
     """
-    for name in ("batched", "client", "comm.tcp", "core", "nanny", "scheduler", "utils", "worker"):
-        # stages report the important errors in one line
-        logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL + 1)
-    for name in ("asyncio", "tornado.application"):
+    parts = ("batched", "client", "comm.tcp", "core", "nanny", "scheduler", "utils", "worker")
+    # stages report the important errors in one line
+    for name in ("asyncio", "tornado.application", *(f"distributed.{part}" for part in parts)):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     cluster = CLUSTERS[kind](wanted)
     with contextlib.ExitStack() as stack:
@@ -362,5 +346,6 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
             raise AttreeError("no-scheduler", problem, fix=fix) from None
         stack.enter_context(client)
         if cluster.ours:
-            register(client, _NoScratchOnPath(private))
+            setup = functools.partial(_drop_from_path, private)
+            _in_spite_of_deaths(lambda: client.register_worker_callbacks(setup))
         yield client, cluster, running

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter, Token, validators
 
@@ -253,8 +253,8 @@ Decoder = Annotated[
     _option("Decoder: greedy, chart and others. Default: as the parser has it."),
 ]
 TooLong = Annotated[
-    str,
-    _option("Trees of sentences past the encoder's limit: right_branching, skip (none) or error."),
+    Literal["right_branching", "skip", "error"],
+    _option("Trees of sentences past the encoder's limit: skip has none, error stops there."),
 ]
 
 # Work

@@ -45,6 +45,11 @@ HEADS = pa.field("heads", INTS, nullable=False)
 PARTLY_BRACKETED = SENTENCES_SCHEMA.append(PARTIAL).append(HEADS)
 
 
+def origin(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the language and the split of a table, each None where its metadata do not tell it."""
+    return {key: metadata.get(key) for key in ("language", "split")}
+
+
 def partly_bracketed(table: pa.Table) -> pa.Table:
     """Return a sentence table with the columns of a table of partly bracketed trees."""
     for column, value in ((PARTIAL, False), (HEADS, [])):

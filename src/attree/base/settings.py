@@ -4,6 +4,7 @@ A struct's fields are the keys; a field's annotation says which values it takes,
 docstring what it means; errors quote both. `msgspec.json.schema` writes the JSON Schema.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -253,14 +254,12 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
 
 def accepted_by(read: Callable[[str], Any], *errors: type[Exception]) -> Callable[[Any], bool]:
     """Return a test of values: whether a function accepts them without an error."""
-    refusals: tuple[type[Exception], ...] = (AttreeError, *errors)
 
     def fits(value: Any) -> bool:
-        try:
+        with contextlib.suppress(AttreeError, *errors):
             read(value)
-        except refusals:
-            return False
-        return True
+            return True
+        return False
 
     return fits
 

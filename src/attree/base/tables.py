@@ -76,6 +76,12 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
+def with_values(headings: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the headings of the columns that some row has a value of."""
+    found = {key for row in rows for key, value in row.items() if value is not None}
+    return {key: heading for key, heading in headings.items() if key in found}
+
+
 def scores_table(
     title: str,
     names: Sequence[str],

@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from attree.base.terminal import safe
 
@@ -20,6 +20,12 @@ def unescape(word: str) -> str:
 def encodable(text: str) -> str:
     """Replace lone surrogates (bytes that were not UTF-8) by U+FFFD, to make text encodable."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def listed(items: Sequence[object], most: int) -> str:
+    """Name the first ``most`` items, and count the others."""
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(map(str, items[:most])) + more
 
 
 def name_of(path: str | os.PathLike[str]) -> str:

@@ -1,6 +1,5 @@
 """``attree encoder``: find and describe an encoder, tune it on raw text."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -12,13 +11,7 @@ from attree.encoder.tuning import TuningRecipe, tune
 
 app = App(name="encoder", help="Find, describe and tune encoders.")
 
-_Texts = Annotated[
-    list[Path],
-    Parameter(
-        converter=options.paths,
-        help="Text: sentence tables, text files (also .xz, .gz) or folders of them.",
-    ),
-]
+_TEXTS = Parameter(help="Text: sentence tables, text files (also .xz, .gz) or folders of them.")
 
 
 @app.command(name="resolve")
@@ -59,7 +52,7 @@ def resolve_command(
 def tune_command(
     *,
     encoder: options.Encoder,
-    text: _Texts,
+    text: Annotated[options.Paths, _TEXTS],
     output: options.Output,
     recipe: Annotated[TuningRecipe, Parameter(name="*")] = TuningRecipe(),
     seed: options.Seed = 0,

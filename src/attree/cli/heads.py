@@ -1,6 +1,5 @@
 """``attree heads``: rank attention heads by F1 and select some."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -56,13 +55,11 @@ def heads_command(
         trees: How many trees are drawn at random: a number, or all.
     """
     from attree.association.ranking import rank_heads
-    from attree.base.errors import AttreeError
     from attree.treebank.as_table import as_table
+    from attree.trees.sampling import count_of
 
     check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")
-    if not re.fullmatch("all|[1-9][0-9]{0,8}", trees):
-        problem = f"--trees {trees} is not a number of trees"
-        raise AttreeError("not-a-number", problem, fix="give a number, or all")
+    count = count_of(trees)
     with as_table(sentences) as gold:
         rank_heads(
             attention,
@@ -71,7 +68,7 @@ def heads_command(
             HeadSelection.parse(heads),
             source=source,
             rank_by=rank_by,
-            trees=None if trees == "all" else int(trees),
+            trees=count,
             seed=seed,
             table=output,
             selection=output_selection,

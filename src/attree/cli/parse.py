@@ -9,7 +9,6 @@ from cyclopts import App, Parameter
 
 from attree.base import options
 from attree.base.options import TextOptions
-from attree.base.registry import check_name
 from attree.base.terminal import in_json, safe, say, unread
 from attree.bulk.options import Place, RowSettings, RunSettings
 from attree.parsers.find import Overrides, find_parser
@@ -67,9 +66,7 @@ def parse_command(
     from attree.bulk.pipeline import WorkerSetup
     from attree.bulk.run import first_lines, how_split, parse_corpus, stream
     from attree.encoder.device import settle_dtype
-    from attree.trees.parses import POLICIES
 
-    check_name(rows.too_long, POLICIES, f"unknown policy {rows.too_long!r}")
     if parser is None:
         parser = default_parser(encoder=overrides.encoder, heads=overrides.heads)
     source = find_parser(parser, overrides)

@@ -14,8 +14,7 @@ from attree.base.options import between
 app = App(name="table", help="Make the tables of scores and sizes, or show one.")
 
 Summaries = Annotated[
-    list[Path],
-    Parameter(converter=options.paths, help="Summaries of `attree score` and `attree baselines`."),
+    options.Paths, Parameter(help="Summaries of `attree score` and `attree baselines`.")
 ]
 
 
@@ -51,7 +50,7 @@ def language(summaries: Summaries, /, *, output_prefix: options.OutputPrefix) ->
 
 @app.command
 def sizes(
-    treebanks: Annotated[list[Path], Parameter(converter=options.paths)],
+    treebanks: options.Paths,
     /,
     *,
     output_prefix: options.OutputPrefix,

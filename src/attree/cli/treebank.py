@@ -18,6 +18,7 @@ from attree.base.options import Asked, ReadingOptions
 from attree.base.patterns import distinct, find
 from attree.base.settings import form_of, meanings
 from attree.base.terminal import progress, safe_lines, say, silent
+from attree.base.text import listed
 from attree.treebank import formats
 from attree.treebank.language import discover
 from attree.treebank.language_file import LanguageKeys, settings_of
@@ -358,10 +359,9 @@ def jobs_in_folder(folder: Path, options: dict[str, Any]) -> Iterator[ReadingJob
     settings = settings_of(**options)
     groups, others = formats.in_folder(folder, settings.format)
     if others:
-        names = ", ".join(str(file.relative_to(folder)) for file in others[:_NAMED])
-        more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+        names = listed([file.relative_to(folder) for file in others], _NAMED)
         kind = settings.format or "any format that their names or contents tell"
-        say(f"{folder}: not in {kind}: {names}{more}")
+        say(f"{folder}: not in {kind}: {names}")
     if not groups:
         fix = f"name its files, with --format: '{folder}/*'"
         raise AttreeError("no-treebank", "no treebank is in this folder", file=folder, fix=fix)

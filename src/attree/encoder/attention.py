@@ -14,12 +14,15 @@ import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from attree.encoder.pieces import PieceBatch
 
 _active: ContextVar[_Capture | None] = ContextVar("attree_capture", default=None)
 
@@ -28,45 +31,29 @@ class _Enough(BaseException):  # no `except Exception` inside a model may swallo
     """Everything wanted has been captured."""
 
 
+@dataclass(slots=True)
 class _Capture:
-    """The heads and layers that a pass keeps, and the states kept so far."""
+    """The heads and layers that a pass keeps, the running layer, and the states kept so far."""
 
-    def __init__(
-        self,
-        heads: Mapping[int, Sequence[int]],
-        states: Sequence[int],
-        keep: Callable[[int, torch.Tensor], None],
-    ) -> None:
-        self.heads, self.states, self.keep = heads, frozenset(states), keep
-        self.layer = -1
-        self.last_attention = max(heads, default=-1)
-        self.last_state = max(states, default=-1)
-        self.hidden: dict[int, torch.Tensor] = {}
+    heads: Mapping[int, Sequence[int]]
+    states: Sequence[int]
+    keep: Callable[[int, torch.Tensor], None]
+    layer: int = -1
+    hidden: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def enter(self, layer: int, states: torch.Tensor) -> None:
         """Note that ``layer`` is about to run on ``states``."""
         self.layer = layer
         if layer in self.states:
             self.hidden[layer] = states
-        if layer >= self.last_state and layer > self.last_attention:
+        if layer >= max(self.states, default=-1) and layer > max(self.heads, default=-1):
             raise _Enough
 
     def attend(self, probabilities: torch.Tensor) -> None:
         """Keep the probabilities of the wanted heads of the running layer."""
         self.keep(self.layer, probabilities)
-        if self.layer >= self.last_attention and self.layer >= self.last_state:
+        if self.layer >= max(*self.heads, *self.states, -1):
             raise _Enough
-
-
-def _probabilities(
-    query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, scaling: float
-) -> torch.Tensor:
-    """Return softmax(query keyᵀ · scaling), float32 (batch, heads, pieces, pieces)."""
-    scores = torch.matmul(query * scaling, key.transpose(2, 3)).float()
-    if mask is not None:
-        # the least number instead of -inf: a padded row may have every key masked
-        scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1)
 
 
 def capture(
@@ -94,7 +81,11 @@ def capture(
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     everything = list(wanted) == list(range(query.shape[1]))
     some = slice(None) if everything else list(wanted)
-    probabilities = _probabilities(query[:, some], key[:, some], mask, scaling)
+    scores = torch.matmul(query[:, some] * scaling, key[:, some].transpose(2, 3)).float()
+    if mask is not None:
+        # the least number instead of -inf: a padded row may have every key masked
+        scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
+    probabilities = torch.softmax(scores, dim=-1)
     capture.attend(probabilities)
     return torch.matmul(probabilities.to(value.dtype), value) if everything else None
 
@@ -141,25 +132,24 @@ def watch(layers: nn.ModuleList) -> None:
 
 def forward(
     model: nn.Module,
-    ids: torch.Tensor,
-    mask: torch.Tensor,
+    batch: PieceBatch,
+    n_layers: int,
+    n_heads: int,
     *,
     heads: Mapping[int, Sequence[int]],
     states: Sequence[int],
-    keep: Callable[[int, torch.Tensor], None],
-    n_layers: int,
-    n_heads: int,
+    keep: Callable[[int, torch.Tensor], None] = lambda layer, probabilities: None,
 ) -> dict[int, torch.Tensor]:
     """Run the encoder up to the highest layer wanted.
 
     Args:
         model: an encoder whose layers are watched (:func:`watch`).
-        ids, mask: int64 (batch, pieces).
+        batch: pieces and padding.
+        n_layers, n_heads: layers of the encoder, and heads of each.
         heads: layer → heads wanted, in ascending order.
         states: layers whose hidden states are wanted, 0 (embeddings) to ``n_layers``.
         keep: called with each layer of ``heads``, in order, and its probabilities, float32
             (batch, heads of that layer, pieces, pieces).
-        n_layers, n_heads: layers of the encoder, and heads of each.
 
     Returns:
         layer → hidden states (batch, pieces, hidden), as from ``output_hidden_states=True``: the
@@ -167,11 +157,12 @@ def forward(
     """
     capture = _Capture(heads, states, keep)
     token = _active.set(capture)
-    shape = (len(ids), n_heads, ids.shape[1], ids.shape[1])
+    sentences, pieces = batch.ids.shape
+    shape = (sentences, n_heads, pieces, pieces)
     by_itself = bool(heads) and not has_interface(model)
     try:
         with _Dropout(capture, shape) if by_itself else contextlib.nullcontext():
-            output = model(input_ids=ids, attention_mask=mask)
+            output = model(input_ids=batch.ids, attention_mask=batch.mask)
         if n_layers in capture.states:
             capture.hidden[n_layers] = output.last_hidden_state
     except _Enough:

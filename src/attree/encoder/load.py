@@ -121,14 +121,7 @@ class Encoder:
                     words[:, i] = merged[:, by_layer[layer].index(head)]
 
         hidden = attention.forward(
-            self.model,
-            batch.ids,
-            batch.mask,
-            heads=by_layer,
-            states=states,
-            keep=keep,
-            n_layers=self.n_layers,
-            n_heads=self.n_heads,
+            self.model, batch, self.n_layers, self.n_heads, heads=by_layer, states=states, keep=keep
         )
         if captured != set(by_layer) or set(hidden) != set(states):  # else unwritten memory is read
             problem = f"the encoder {self.slug} did not give all the attention or states asked for"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from torch.utils.data import Dataset
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -23,6 +22,9 @@ from attree.encoder.library import check_lacking, read_checkpoint
 from attree.encoder.weights import check_finite
 
 _FIX = "use an encoder that was trained as a masked language model"
+
+#: ``input_ids`` and ``attention_mask`` of a sequence, each int32 (pieces,).
+Sequence = dict[str, np.ndarray]
 
 #: For each epoch ``step``, ``loss`` (its mean), ``learning_rate``.
 Curve = list[dict[str, float]]
@@ -66,47 +68,40 @@ def _load(folder: Path, config: Any, seed: int) -> tuple[transformers.PreTrained
     return model, missing - set(model.all_tied_weights_keys)
 
 
-class Sequences(Dataset[dict[str, np.ndarray]]):
-    """Word pieces of text, cut into sequences of at most ``length``, [CLS] and [SEP] included.
+def sequences(
+    lines: Iterable[str], tokeniser: transformers.PreTrainedTokenizerFast, length: int
+) -> list[Sequence]:
+    """Return the word pieces of text in sequences of at most ``length``, with [CLS] and [SEP].
 
     Args:
         lines: sentences or paragraphs; a long line becomes several sequences. A line without any
             known piece is left out: there is nothing to mask.
         tokeniser: a tokeniser with a padding and a mask piece.
+        length: most pieces of a sequence.
 
     Raises:
         AttreeError: the tokeniser has no such piece.
     """
-
-    def __init__(
-        self, lines: Iterable[str], tokeniser: transformers.PreTrainedTokenizerFast, length: int
-    ):
-        for name in ("pad_token", "mask_token"):
-            if getattr(tokeniser, name) is None:
-                problem = f"this encoder's tokeniser has no {name}, which masked-LM training needs"
-                raise AttreeError("no-mask-piece", problem, file=tokeniser.name_or_path, fix=_FIX)
-        self._pieces: list[np.ndarray] = []
-        waiting, special = iter(lines), set(tokeniser.all_special_ids)
-        while block := list(islice(waiting, 2_000)):
-            cut = tokeniser(
-                block,
-                truncation=True,
-                max_length=length,
-                return_overflowing_tokens=True,
-                split_special_tokens=True,  # text is text: `[MASK]` in it is five letters
-            )
-            for ids in cut["input_ids"]:
-                if not special.issuperset(ids):
-                    self._pieces.append(np.array(ids, dtype=np.int32))
-
-    def __len__(self) -> int:
-        """Count the sequences."""
-        return len(self._pieces)
-
-    def __getitem__(self, number: int) -> dict[str, np.ndarray]:
-        """Return a sequence, int (pieces,), and its attention mask."""
-        ids = self._pieces[number]
-        return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    for name in ("pad_token", "mask_token"):
+        if getattr(tokeniser, name) is None:
+            problem = f"this encoder's tokeniser has no {name}, which masked-LM training needs"
+            raise AttreeError("no-mask-piece", problem, file=tokeniser.name_or_path, fix=_FIX)
+    found: list[Sequence] = []
+    waiting, special = iter(lines), set(tokeniser.all_special_ids)
+    every = np.ones(length, np.int32)  # masks are parts of it, which take no memory of their own
+    while block := list(islice(waiting, 2_000)):
+        cut = tokeniser(
+            block,
+            truncation=True,
+            max_length=length,
+            return_overflowing_tokens=True,
+            split_special_tokens=True,  # text is text: `[MASK]` in it is five letters
+        )
+        for ids in cut["input_ids"]:
+            if not special.issuperset(ids):
+                mask = every[: len(ids)]
+                found.append({"input_ids": np.array(ids, np.int32), "attention_mask": mask})
+    return found
 
 
 class Masking(transformers.DataCollatorForLanguageModeling):
@@ -175,7 +170,7 @@ class _Progress(transformers.TrainerCallback):
 
 def train(
     model: transformers.PreTrainedModel,
-    text: Sequences,
+    text: list[Sequence],
     masking: Masking,
     title: str,
     folder: Path,

@@ -25,8 +25,7 @@ from attree.base.registry import check_name
 from attree.encoder.checkpoint import (
     INDEX,
     TOKENISER_FILES,
-    Count,
-    Layers,
+    Shape,
     checkpoint_files,
     fingerprint,
     shape_of,
@@ -69,7 +68,7 @@ class EncoderSource:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedEncoder:
+class ResolvedEncoder(Shape):
     """A resolved encoder: its folder, sizes, and a hash of configuration, weights and tokeniser.
 
     ``max_pieces`` includes special pieces. ``stamps`` are size and time of every hashed file, so
@@ -83,11 +82,6 @@ class ResolvedEncoder:
     revision: str | None
     folder: str
     fingerprint: Annotated[str, Meta(pattern=r"\A[0-9a-f]{32}\Z")]
-    family: str
-    n_layers: Layers
-    n_heads: Layers
-    hidden_size: Count
-    max_pieces: Count
     dtype: str
     adapter: str = ""
     stamps: dict[str, list[int]] = field(default_factory=dict)

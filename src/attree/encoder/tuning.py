@@ -128,7 +128,7 @@ def _tuned(
     checkpoints, length = work / "tuning", recipe.length
     model, new_head = masked_lm.load_for_masking(folder, seed=seed)
     tokeniser = read_tokeniser(folder, model)
-    text = masked_lm.Sequences(read_texts(files), tokeniser, length=length)
+    text = masked_lm.sequences(read_texts(files), tokeniser, length=length)
     if len(text) < recipe.batch:
         problem = f"too little text: {len(text)} sequences of at most {length} pieces, at least "
         problem += f"{recipe.batch} are needed"

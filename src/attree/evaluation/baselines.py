@@ -7,6 +7,7 @@ from typing import Any
 
 from attree.base.files import write_json
 from attree.base.provenance import provenance
+from attree.base.schemas import origin
 from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation import METRICS
@@ -45,8 +46,7 @@ def write_baselines(
         scores[name] = _summarise(runs) if random else percentages(runs[0])
     scores["upper_bound"] = percentages(ceiling)
     summary = {
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
+        **origin(metadata),
         "baselines": scores,
         "protocol": protocol(metadata, ceiling.counts, len(gold), max_words),
         "provenance": provenance(

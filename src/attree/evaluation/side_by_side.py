@@ -109,10 +109,8 @@ class Gold:
 
 def sentence_of(tree: Tree, where: tuple[str, int]) -> Sentence:
     """Make a sentence of a tree; ``where`` is its file and line."""
-    pairs = zip(tree.spans, tree.labels or ("",) * len(tree.spans), strict=True)
-    labelled = tuple((start, end, label) for (start, end), label in pairs)
     tags = tuple(tree.tags or ("",) * len(tree.words))
-    return Sentence(tuple(tree.words), tags, labelled, *where)
+    return Sentence(tuple(tree.words), tags, tuple(tree.labelled("")), *where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +141,7 @@ class System:
             AttreeError: no tree has the words of a gold sentence.
         """
         refused: list[str] = []
-        pairs = dict(paired(gold.sentences, read, refused))
-        if not pairs:
-            first = f" (first: {refused[0]})" if refused else ""
-            problem = f"{name}: no sentence has the words of a gold sentence{first}"
-            fix = "check that it is of the same sentences"
-            raise AttreeError("other-sentences", problem, fix=fix)
+        pairs = paired(gold.sentences, read, refused, name)
         parses = as_parses(gold.sentences, pairs, labelled=labelled, tagged=tagged)
         where = {row: f"{sentence.file}:{sentence.line}" for row, sentence in pairs.items()}
         return cls(name, [parses], refused, where)

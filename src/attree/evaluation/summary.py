@@ -90,8 +90,7 @@ def score_parses(
     how: dict[str, Any] = {"labels": list(labels), "max_words": max_words}
     scored = score(gold, Parses.of_table(parsed), **how)
     facts = {
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
+        **schemas.origin(metadata),
         "encoder": encoder or history.get("encoder"),
         "parser": parser or history.get("parser"),
     }

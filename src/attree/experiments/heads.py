@@ -1,6 +1,7 @@
 """Run rows of unsupervised parsers: rank heads on some trees, average them, score a test set."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from attree.stages.from_shards import parse_shards
 from attree.trees import FALLBACK
 
 
+@dataclass(slots=True)
 class Averager:
     """Runs the rows of averaged heads of one job.
 
@@ -31,14 +33,10 @@ class Averager:
         encoder: loads the encoder, for :meth:`model`.
     """
 
-    def __init__(
-        self,
-        sets: Mapping[str, SentenceSet],
-        manifests: Mapping[str, Path],
-        encoder: Callable[[], Encoder],
-    ) -> None:
-        self.sets, self.manifests, self.encoder = sets, manifests, encoder
-        self._selected: dict[Any, list[Head]] = {}
+    sets: Mapping[str, SentenceSet]
+    manifests: Mapping[str, Path]
+    encoder: Callable[[], Encoder]
+    _selected: dict[Any, list[Head]] = field(default_factory=dict, init=False)
 
     def run(self, row: ExperimentRow) -> dict[str, Any]:
         """Return a row's scores, its heads, and if asked its parsing speed."""

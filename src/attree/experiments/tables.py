@@ -220,22 +220,21 @@ def _scored_cell(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
     """Return the cell of a score summary: a parser of a table over languages, or a baseline."""
     panel, test = row.language if panels else "", "/".join(row.test)
     details: dict[str, Any] = {"highest": dict(row.max), "deviation": dict(row.std), "panel": panel}
-    if row.parser in BASELINES:
-        source = CEILING if row.parser == "upper_bound" else BASELINE
-        cell = Cell(row.heading, column, source, {"test": test}, **details)
-        cell.add(row.values, HEADINGS, {})
-        return cell
-    fields = {
-        "encoder": row.encoder,
-        "parser": row.parser,
-        "train": row.selection or None,
-        "test": test,
-        "sentences": row.scored,
-        "punctuation": row.punctuation or None,
-        "derived": row.derived,
-    }
-    cell = Cell(row.heading, column, COMPUTED, fields, **details)
-    cell.add(row.values, HEADINGS, row.label_recall)
+    source = CEILING if row.parser == "upper_bound" else BASELINE
+    fields: dict[str, Any] = {"test": test}
+    if not row.is_baseline:
+        source = COMPUTED
+        fields = {
+            "encoder": row.encoder,
+            "parser": row.parser,
+            "train": row.selection or None,
+            **fields,
+            "sentences": row.scored,
+            "punctuation": row.punctuation or None,
+            "derived": row.derived,
+        }
+    cell = Cell(row.heading, column, source, fields, **details)
+    cell.add(row.values, HEADINGS, {} if row.is_baseline else row.label_recall)
     return cell
 
 
@@ -264,10 +263,8 @@ def _figure(cell: Cell, metric: str, value: float) -> None:
     base, _, kind = metric.rpartition("_")
     if metric.startswith(_RECALL):
         cell.values[f"{_RECALL}{metric.removeprefix(_RECALL).upper()}"] = [value]
-    elif kind == "max" and base in SHOWN:
-        cell.highest[base] = value
-    elif kind == "std" and base in SHOWN:
-        cell.deviation[base] = value
+    elif kind in ("max", "std") and base in SHOWN:
+        (cell.highest if kind == "max" else cell.deviation)[base] = value
     else:
         cell.values[metric] = [value]
 

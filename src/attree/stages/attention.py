@@ -23,11 +23,9 @@ from attree.association.sources import HEADS, check_heads, not_run_by, units
 from attree.base.errors import AttreeError
 from attree.base.files import lock, write_json
 from attree.base.provenance import code_hash, digest, provenance
-from attree.base.registry import check_name
-from attree.base.schemas import SENTENCES_SCHEMA, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, origin, read_table
 from attree.base.terminal import progress, say
 from attree.encoder.source import Head, ResolvedEncoder
-from attree.trees.parses import POLICIES
 
 #: The modules that decide the content of a shard.
 CODE = ("attree.association.compute", "attree.encoder.load")
@@ -90,8 +88,6 @@ def compute_attention(
     Raises:
         AttreeError: bad input, or another process is writing the same output.
     """
-    problem = f"unknown policy for too long sentences: {settings.too_long}"
-    check_name(settings.too_long, POLICIES, problem)
     if encoder.dtype == "auto":
         from attree.encoder.device import settle_dtype
 
@@ -188,8 +184,7 @@ def _manifest(
         "counts": dict(counts),
         "too_long": settings.too_long,
         "encoder": described,
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
+        **origin(metadata),
         "provenance": provenance(
             code=CODE,
             settings={"too_long": settings.too_long, "columns": sorted(columns)},

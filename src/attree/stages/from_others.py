@@ -53,12 +53,7 @@ def write_imported(
     functions = metadata.get("settings", {}).get("functions", settings.functions)
     how = replace(settings, functions=functions)
     predicted = [tree for file in predictions for tree in read_whole([file], how, refused.append)]
-    trees = dict(paired(gold, predicted, refused))
-    if not trees:
-        first = f" (first: {refused[0]})" if refused else ""
-        problem = f"no tree has the words of a sentence{first}"
-        fix = f"give trees of the sentences of {sentences}"
-        raise AttreeError("other-sentences", problem, file=predictions[0], fix=fix)
+    trees = paired(gold, predicted, refused, predictions[0])
     more = [f"and {len(refused) - _NAMED:,} more"] if len(refused) > _NAMED else []
     names = ", ".join(map(str, predictions))
     total = f"{names}: trees of {len(trees):,} of {len(gold):,} sentences"

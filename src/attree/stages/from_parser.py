@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.base.registry import check_name
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     PARTLY_BRACKETED,
     SENTENCES_SCHEMA,
     WORDS_SHOWN,
+    origin,
     read_table,
 )
 from attree.base.terminal import progress
@@ -29,7 +29,7 @@ from attree.training.parser import TrainedModel, TrainedParser
 from attree.treebank.table import from_table
 from attree.trees import OK
 from attree.trees.constraints import Constraints
-from attree.trees.parses import POLICIES, Parses, write_parsed
+from attree.trees.parses import Parses, write_parsed
 from attree.trees.sampling import refuse_overlap
 
 #: The modules that decide a parse.
@@ -63,7 +63,6 @@ def write_parses(
     Raises:
         AttreeError: the parser was trained on some sentences, or a sentence is too long.
     """
-    check_name(too_long, POLICIES, f"unknown policy for too long sentences: {too_long}")
     trained = model.trained
     table, metadata = read_table(sentences, schema=PARTLY_BRACKETED)
     words = table.column("words").to_pylist()
@@ -160,8 +159,7 @@ def write_speeds(
         used = loaded if alike else load_encoder(source.encoder, device=device, threads=1)
         speeds[name] = Parser(source.on(used)).sentences_a_second(words)
     made = {
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
+        **origin(metadata),
         "encoder": loaded.slug,
         "sentences": len(words),
         "sentences_a_second": speeds,

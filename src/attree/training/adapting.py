@@ -90,14 +90,7 @@ class LiveSource(BatchSource):
         encoder = self._encoder
         batch = pad(pieces, encoder.pad_id).to(encoder.device)
         states = attention.forward(
-            self._model,
-            batch.ids,
-            batch.mask,
-            heads={},
-            states=self._layers,
-            keep=lambda layer, probabilities: None,
-            n_layers=encoder.n_layers,
-            n_heads=encoder.n_heads,
+            self._model, batch, encoder.n_layers, encoder.n_heads, heads={}, states=self._layers
         )
         return {layer: values.float() for layer, values in states.items()}
 

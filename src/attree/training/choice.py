@@ -1,7 +1,6 @@
 """Choose disjoint trees for training and early stopping."""
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from attree.base.schemas import PARTIAL, PARTLY_BRACKETED, SENTENCES_SCHEMA, joi
 from attree.base.terminal import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
-from attree.trees.sampling import draw_trees, shared_rows, usable_trees
+from attree.trees.sampling import count_of, draw_trees, shared_rows, usable_trees
 
 #: Trees drawn by default: the best layers and settings are known for 80.
 DEFAULT_TREES = 80
@@ -162,12 +161,7 @@ def _training_rows(
 
 def _parse_counts(choice: Choice, treebanks: int) -> list[int | None]:
     """Return how many trees to draw, None for all: one number, or one for each treebank."""
-    texts = choice.trees or [str(DEFAULT_TREES)]
-    for text in texts:
-        if not re.fullmatch("all|[1-9][0-9]{0,8}", text):
-            problem = f"{text!r} is not a number of trees"
-            raise AttreeError("not-a-number", problem, fix="write 1 or more in digits, or all")
-    wanted = [None if text == "all" else int(text) for text in texts]
+    wanted = [count_of(text) for text in choice.trees or [str(DEFAULT_TREES)]]
     if len(wanted) == 1:
         return wanted if choice.shares is None else wanted * treebanks
     if len(wanted) != treebanks:

@@ -14,6 +14,7 @@ from attree.base.errors import AttreeError
 from attree.base.patterns import files_below, matching
 from attree.base.reading import COMPRESSED, check_regular, opened
 from attree.base.registry import check_name
+from attree.base.text import listed
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.crossing import Graph, continuous
 from attree.treebank.labels import relabelled
@@ -219,11 +220,8 @@ def by_format(files: Iterable[_File]) -> dict[str | None, list[_File]]:
 
 def several_formats(formats: Mapping[Any, Sequence[str | Path]]) -> AttreeError:
     """Return the error that says which files are in which format."""
-    named = []
-    for name, files in formats.items():
-        more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
-        named.append(f"{name} ({', '.join(map(str, files[:_NAMED]))}{more})")
-    problem = f"these files are in several formats: {', '.join(named)}"
+    named = ", ".join(f"{name} ({listed(files, _NAMED)})" for name, files in formats.items())
+    problem = f"these files are in several formats: {named}"
     fix = "name the files of one format, or add --format if all are in it"
     return AttreeError("several-formats", problem, fix=fix)
 

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
+from attree.base.terminal import say
+from attree.base.text import listed
 from attree.treebank.crossing import Graph
 from attree.treebank.sentence import Rejected, Sentence, Span
 from attree.trees.constraints import COMPLETE, LONGEST, MARKS, UNKNOWN
@@ -122,8 +124,6 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     Raises:
         AttreeError: the table knows less than half of the nodes' labels.
     """
-    from attree.base.terminal import say
-
     labels = {label: count for label, count in labels.items() if label not in {"", *MARKS}}
     known = {name: _known(labels, LabelTable(name).exact) for name in tables()}
     best = max(known, key=lambda name: len(known[name]) * sum(known[name].values()))
@@ -175,18 +175,14 @@ def _relabel(items: Iterator[Any], name: str) -> Iterator[Any]:
 
 def _mapped(items: Iterable[Any], chosen: LabelTable) -> Iterator[Any]:
     """Yield trees with labels of a table; say at the end which it lacks, and how often."""
-    from attree.base.terminal import say
-
     try:
         for item in items:
             yield item if isinstance(item, Rejected) else _map(item, chosen)
     finally:
         if strange := chosen.strange:
-            common = strange.most_common(_SHOWN)
-            lacking = ", ".join(f"{label or '(none)'} ({count:,})" for label, count in common)
-            more = f" and {len(strange) - _SHOWN:,} more" if len(strange) > _SHOWN else ""
-            name = chosen.name
-            say(f"the table {name} of universal labels lacks, and has X for: {lacking}{more}")
+            lacks = [f"{label or '(none)'} ({count:,})" for label, count in strange.most_common()]
+            says = f"the table {chosen.name} of universal labels lacks, and has X for:"
+            say(f"{says} {listed(lacks, _SHOWN)}")
 
 
 def _labels(tree: Sentence | Graph) -> list[str]:

@@ -20,6 +20,7 @@ from attree.base.errors import AttreeError
 from attree.base.patterns import distinct, find, is_hidden
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
+from attree.base.text import listed
 from attree.treebank.formats import format_of, resolve
 from attree.treebank.language_file import (
     LAYOUTS,
@@ -213,9 +214,7 @@ def _suggest(files: Sequence[Path]) -> str | None:
 
 def _names(files: Sequence[Path]) -> str:
     """Name the first files, and count the others."""
-    names = ", ".join(file.name for file in files[:3])
-    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
-    return f"{names}{more} {'is' if len(files) == 1 else 'are'}"
+    return f"{listed([file.name for file in files], 3)} {'is' if len(files) == 1 else 'are'}"
 
 
 def _path(folder: str | Path, where: str) -> Path:

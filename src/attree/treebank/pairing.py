@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attree.base.errors import AttreeError
 from attree.base.terminal import say
 from attree.base.text import unescape
 from attree.treebank.cleaning import CleaningCounts, clean, prepare
@@ -55,15 +56,20 @@ def read_whole(
 
 
 def paired(
-    gold: Sequence[Sentence], read: Sequence[Sentence], refused: list[str]
-) -> Iterator[tuple[int, Sentence]]:
-    """Yield row in ``gold`` and tree over the same words, for each sentence with a tree.
+    gold: Sequence[Sentence], read: Sequence[Sentence], refused: list[str], name: str | Path
+) -> dict[int, Sentence]:
+    """Return row in ``gold`` → tree over the same words, for each sentence with a tree.
 
     Args:
         gold: sentences, cleaned.
         read: trees in the same order; some may be missing, and there may be others.
         refused: gets a line for each sentence and each tree without a partner.
+        name: of what the trees were read from.
+
+    Raises:
+        AttreeError: no tree has the words of a sentence.
     """
+    pairs = {}
     keys = [[_key(tree) for tree in side] for side in (gold, read)]
     matcher = difflib.SequenceMatcher(a=keys[0], b=keys[1], autojunk=False)
     for _, first, last, start, stop in matcher.get_opcodes():
@@ -73,9 +79,15 @@ def paired(
             elif tree is None:
                 refused.append(f"{_at(gold[row])}: no tree of this sentence")
             elif fitted := _fit_words(gold[row], tree):
-                yield row, fitted
+                pairs[row] = fitted
             else:
                 refused += [_differ(gold[row], tree), f"{_at(gold[row])}: no tree of this sentence"]
+    if not pairs:
+        example = f" (first: {refused[0]})" if refused else ""
+        problem = f"no tree has the words of a sentence{example}"
+        fix = "give trees of the same sentences"
+        raise AttreeError("other-sentences", problem, file=name, fix=fix)
+    return pairs
 
 
 def _at(tree: Sentence) -> str:

@@ -129,8 +129,7 @@ def write_parsed(
         more: further metadata.
     """
     made = provenance(code=code, settings=settings, treebank=sentences.get("provenance"))
-    origin = {key: sentences.get(key) for key in ("language", "split")}
-    metadata = {**origin, **more, "provenance": made}
+    metadata = {**schemas.origin(sentences), **more, "provenance": made}
     schemas.write_table(path, table, schema=table.schema, metadata=metadata)
 
 

@@ -1,6 +1,7 @@
 """Sample trees of a treebank, and keep training trees apart from evaluated ones."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,6 +29,18 @@ def draw(
     order = np.random.default_rng(seed).permutation(np.sort(np.asarray(candidates)))
     left: NDArray[Any] = order[~np.isin(order, list(apart_from))][:count]
     return left
+
+
+def count_of(text: str) -> int | None:
+    """Read how many trees to draw, None for all.
+
+    Raises:
+        AttreeError: it is neither a number nor ``all``.
+    """
+    if not re.fullmatch("all|[1-9][0-9]{0,8}", text):
+        problem = f"--trees {text!r} is not a number of trees"
+        raise AttreeError("not-a-number", problem, fix="write 1 or more in digits, or all")
+    return None if text == "all" else int(text)
 
 
 def draw_trees(

@@ -67,6 +67,11 @@ class Tree:
         mean = np.mean(self.span_scores) if self.span_scores else np.nan
         return float(mean) if np.isfinite(mean) else None
 
+    def labelled(self, missing: str = NO_LABEL) -> list[tuple[int, int, str]]:
+        """Return start, end and label of each span; ``missing`` is the label of those without."""
+        labels = self.labels or (missing,) * len(self.spans)
+        return [(*span, label) for span, label in zip(self.spans, labels, strict=True)]
+
     def phrases(self, *labels: str) -> list[Phrase]:
         """Return the phrases with one of some labels in pre-order, or all phrases without one.
 
@@ -76,13 +81,11 @@ class Tree:
         if labels and self.labels is None:
             fix = "take a parser with labels, such as universal; phrases() has all phrases"
             raise AttreeError("no-labels", "this tree has no labels", fix=fix)
-        names = self.labels or (NO_LABEL,) * len(self.spans)
-        chosen = [
-            span
-            for span, name in zip(self.spans, names, strict=True)
+        return [
+            Phrase(" ".join(self.words[start:end]), start, end)
+            for start, end, name in self.labelled()
             if not labels or name in labels
         ]
-        return [Phrase(" ".join(self.words[start:end]), start, end) for start, end in chosen]
 
     def brackets(self) -> str:
         """Return the tree on one line.

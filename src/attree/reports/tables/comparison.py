@@ -11,7 +11,7 @@ import numpy as np
 from attree.base.errors import AttreeError
 from attree.base.reading import read_described
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.base.tables import Table, number, scores_table
+from attree.base.tables import Table, number, scores_table, with_values
 from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.baselines import ONE_TREE, fixed_parses
 from attree.evaluation.metrics import Scored, score
@@ -396,9 +396,5 @@ def _table_of_any(
 ) -> list[Table]:
     """Build a table of the rows and columns that have any value; none if there are none."""
     rows = [row for row in rows if any(row[1].get(key) is not None for key in headings)]
-    shown = {
-        key: heading
-        for key, heading in headings.items()
-        if any(values.get(key) is not None for _, values in rows)
-    }
+    shown = with_values(headings, [values for _, values in rows])
     return [scores_table(title, ("system",), shown, rows, note)] if shown else []

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from attree.base.errors import AttreeError
 from attree.base.reading import described, read_described, read_text
 from attree.base.schemas import PARTLY_BRACKETED, read_table
-from attree.base.tables import Table, number, scores_table
+from attree.base.tables import Table, number, scores_table, with_values
 from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.labels import NO_SPAN, Confusion, confusion_of
 from attree.evaluation.metrics import Scored, read_scored
@@ -309,7 +309,7 @@ def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]
     tables = []
     for test, tested in by_test(rows).items():
         title = ", ".join(test)
-        shown = HEADINGS | _with_values((*LABELLED, *HEADED), tested)
+        shown = HEADINGS | with_values(LABELLED | HEADED, [row.values for row in tested])
         lines = [((row.heading, row.encoder), row.values) for row in tested]
         tables.append(scores_table(title, ("parser", "encoder"), shown, lines, _note(tested)))
         counts = {label: entry["count"] for label, entry in tested[0].label_recall.items()}
@@ -323,12 +323,6 @@ def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]
             if confusion and row.confusion is not None
         ]
     return tables
-
-
-def _with_values(metrics: Iterable[str], rows: Sequence[ScoreRow]) -> dict[str, str]:
-    """Return the headings of the metrics that some row has a value of."""
-    shown = (m for m in metrics if any(row.values[m] is not None for row in rows))
-    return {metric: METRICS[metric].heading for metric in shown}
 
 
 def confusion_table(confusion: Confusion, title: str) -> Table:
@@ -421,5 +415,7 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
     note = f"{rows[0].scored:,} of {rows[0].total:,} sentences are scored"
     note += f", {rows[0].skipped:,} have no tree" if rows[0].skipped else ""
     title = " ".join(filter(None, rows[0].test)) or "Scores"
-    shown = _with_values(METRICS, rows) or {"corpus_f1": HEADINGS["corpus_f1"]}
+    headings = {name: metric.heading for name, metric in METRICS.items()}
+    shown = with_values(headings, [values for _, values in lines])
+    shown = shown or {"corpus_f1": HEADINGS["corpus_f1"]}
     return scores_table(title, ("",), shown, lines, f"{note}; {rows[0].metric}.")
