@@ -6,13 +6,13 @@ Names and codes are those of ``langcodes`` (BCP 47, ISO 639, and names in most l
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
 import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -180,16 +180,14 @@ def _identifier() -> LanguageIdentifier:
         path = private_cache("languages") / f"py3langid-{py3langid.__version__}.npz"
     except (OSError, RuntimeError):  # there is no such folder
         return _unpacked()
-    damaged = (EOFError, ValueError, KeyError, BadZipFile)
-    with contextlib.suppress(OSError, *damaged), np.load(path) as kept:
+    # it is not there, or damaged
+    with suppress(OSError, EOFError, ValueError, KeyError, BadZipFile), np.load(path) as kept:
         ptc, pc, classes, output, *tables = (kept[name] for name in _MODEL)
         moves, rows = (array(table.dtype.char, table.tobytes()) for table in tables)
         return LanguageIdentifier(ptc, pc, classes.tolist(), moves, output.tolist(), tk_row=rows)
     identifier = _unpacked()
-    arrays = {name: np.asarray(getattr(identifier, name)) for name in _MODEL}
-    writing = contextlib.suppress(OSError, AttreeError)
-    with writing, whole_file(path) as part, part.open("wb") as file:
-        np.savez(file, **arrays)
+    with suppress(OSError, AttreeError), whole_file(path) as part, part.open("wb") as file:
+        np.savez(file, **{name: np.asarray(getattr(identifier, name)) for name in _MODEL})
     return identifier
 
 

@@ -242,13 +242,10 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG) and not isinstance(error, AttreeError | CycloptsError):
             traceback.print_exc()
-        print(f"attree: error: {_shortened(safe(_in_one_line(error)))}", file=sys.stderr)
+        line = safe(_in_one_line(error))
+        line = line if len(line) <= 900 else f"{line[:600]} … {line[-250:]}"  # too long to read
+        print(f"attree: error: {line}", file=sys.stderr)
         sys.exit(2 if isinstance(error, CycloptsError) else 1)
-
-
-def _shortened(line: str) -> str:
-    """Cut out the middle of a line that is too long to read."""
-    return line if len(line) <= 900 else f"{line[:600]} … {line[-250:]}"
 
 
 def _in_one_line(error: Exception) -> str:

@@ -289,12 +289,11 @@ class Tables(Section):
         return files_of_sets(paths.SENTENCES_PATH, map("/".join, self.plan.sized))
 
     def published(self, wildcards: Any) -> list[str]:
-        """Return the file of published figures, if the table shows some."""
-        name = getattr(wildcards, "table", None)
-        return self._published(name is None or self.config.tables[name].published)
-
-    def _published(self, shown: object) -> list[str]:
-        return [self.config.published] if self.config.published and shown else []
+        """Return the file of published figures, if the table or the comparison shows some."""
+        table, comparison = (getattr(wildcards, kind, "") for kind in ("table", "comparison"))
+        one = self.config.tables.get(table) or self.config.comparisons.get(comparison)
+        shown = self.config.published and (one is None or one.published)
+        return [self.config.published] if shown else []
 
     def options(self, wildcards: Any, input: Any) -> str:
         """Return the options of a table."""
@@ -319,10 +318,6 @@ class Comparisons(Tables):
         """Return a file of speeds for each encoder and split."""
         rows = (row for row in self.rows(wildcards) if self._file(row))
         return files_of_rows(paths.SPEEDS, rows, comparison=wildcards.comparison)
-
-    def published(self, wildcards: Any) -> list[str]:
-        """Return the file of published figures, if the comparison names some."""
-        return self._published(self.config.comparisons[wildcards.comparison].published)
 
     def options(self, wildcards: Any, input: Any) -> str:
         """Return the options of a comparison's table."""

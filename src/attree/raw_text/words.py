@@ -210,8 +210,8 @@ print(json.dumps(sentences_of(*sys.argv[2:])))
 def split_beside(text: str, language: str) -> Callable[[], tuple[str, list[list[str]]]]:
     """Begin to split a text in another process; return a function that waits for the answer.
 
-    Importing spaCy takes half a second, and loading the language identifier another: there they run
-    while this process loads an encoder. Arguments and answer are those of :func:`sentences_of`.
+    Importing spaCy takes half a second, and telling the language a bit: there both run while this
+    process loads an encoder. Arguments and answer are those of :func:`sentences_of`.
     """
     command = [sys.executable, "-I", "-c", _BESIDE, json.dumps([*map(str, sys.path)]), text]
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL

@@ -486,8 +486,8 @@ _LEAST_HEADED = 1e-4
 _REWARDED = 0.5
 #: Reward of a certain subtree's labels, and of its span: nats for a trust of 1.
 _REWARDS = (10.0, 10 / 3)
-#: In sentences of at most so many words, spans that have a second head with a probability of more
-#: than 1 - 0.6 lose more: a trust so many times as large counts for what lacks in 0.6.
+#: In sentences of at most 8 words, a probability ``p`` of no second head below 0.6 counts more:
+#: ``p / 0.6`` to the power of 4 times ``trust`` is multiplied too.
 _SHORT, _DOUBTED, _DOUBTS = 8, 0.6, 4.0
 
 
@@ -561,11 +561,11 @@ class DependencyPart(BoundaryReader):
         span = torch.zeros(len(heads), side, side, dtype=torch.float64, device=heads.device)
         phrase = None
         if trust := float(self.trust):
-            likely = heads.detach().exp().cpu().numpy()
-            headed, subtree = heads_of_spans(likely, n_words.cpu().numpy())
+            words, likely = n_words.cpu().numpy(), heads.detach().exp().cpu().numpy()
+            headed, subtree = heads_of_spans(likely, words)
             sure = trust * np.where(headed < _REWARDED, 0.0, subtree)
             lower = np.log(np.maximum(headed, _LEAST_HEADED))
-            short = (n_words.cpu().numpy() <= _SHORT)[:, None, None]
+            short = (words <= _SHORT)[:, None, None]
             lower += _DOUBTS * short * np.minimum(lower - np.log(_DOUBTED), 0.0)
             told = _REWARDS[0] * sure, trust * lower
             phrase = torch.from_numpy(np.stack(told, -1)).to(heads)
