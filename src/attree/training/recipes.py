@@ -182,6 +182,7 @@ RECIPES: dict[str, FewShotRecipe] = {
         parts=("projection", "boundary", "dependencies", "labels", "tags"),
         rank=16,
         encoder_rate=3e-4,
+        threshold=0.4,
         unlabelled=0.5,
     ),
     # a rival: the supervised span parser of Kitaev et al. on the same states
