@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 from attree.base.errors import AttreeError
@@ -186,8 +186,9 @@ def _identifier() -> LanguageIdentifier:
         moves, rows = (array(table.dtype.char, table.tobytes()) for table in tables)
         return LanguageIdentifier(ptc, pc, classes.tolist(), moves, output.tolist(), tk_row=rows)
     identifier = _unpacked()
+    arrays: Any = {name: np.asarray(getattr(identifier, name)) for name in _MODEL}
     with suppress(OSError, AttreeError), whole_file(path) as part, part.open("wb") as file:
-        np.savez(file, **{name: np.asarray(getattr(identifier, name)) for name in _MODEL})
+        np.savez(file, **arrays)
     return identifier
 
 

@@ -292,8 +292,8 @@ class Tables(Section):
         """Return the file of published figures, if the table or the comparison shows some."""
         table, comparison = (getattr(wildcards, kind, "") for kind in ("table", "comparison"))
         one = self.config.tables.get(table) or self.config.comparisons.get(comparison)
-        shown = self.config.published and (one is None or one.published)
-        return [self.config.published] if shown else []
+        file = self.config.published
+        return [file] if file and (one is None or one.published) else []
 
     def options(self, wildcards: Any, input: Any) -> str:
         """Return the options of a table."""
