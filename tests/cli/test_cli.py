@@ -10,13 +10,15 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from cyclopts import App, CycloptsError
 
-from attree.base.options import EXCLUDES, NEEDS, separated
+from attree.base.options import EXCLUDES, NEEDS, TooLong, separated
 from attree.cli.main import _EXTRAS, _in_one_line, app, called, commands_of
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
+from attree.trees.parses import POLICIES
 from tests.command_line import CliRunner, Declared, attree, declared, visible
 from tests.refusals import refused
 from tests.workflow.conftest import ROOT
@@ -189,3 +191,7 @@ def test_a_library_of_an_extra_has_its_line_for_pip() -> None:
     for library, extra in _EXTRAS.items():
         names = [re.split(r"[^\w-]", need)[0].replace("-", "_") for need in needs[extra]]
         assert library in names
+
+
+def test_the_option_for_long_sentences_has_every_policy() -> None:
+    assert get_args(get_args(TooLong)[0]) == tuple(POLICIES)

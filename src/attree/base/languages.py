@@ -168,9 +168,9 @@ def language_of_most(sentences: Sequence[Sequence[str]]) -> str:
 
 @functools.cache
 def _identifier() -> LanguageIdentifier:
-    """Load the language identifier, from the user's cache where it lies unpacked already.
+    """Load the language identifier; keep it unpacked in the user's cache, 64 MB.
 
-    To unpack it takes as long as a second of parsing.
+    To unpack it takes 0.4 s of processor time, a tenth of a first tree.
     """
     import numpy as np
     import py3langid

@@ -1,4 +1,4 @@
-"""Parse shards in memory by three threads with short queues between them.
+"""Parse shards in memory by threads with short queues between them.
 
 One thread reads lines, tokenises and makes batches; one runs the encoder; one decodes, puts rows
 back in input order and writes the shard. Where the encoder has several cores, a thread for each
@@ -172,12 +172,12 @@ class Pipeline:
     def _encode_all(self) -> None:
         one_core = {"initializer": torch.set_num_threads, "initargs": (1,)}
         step, how = (_parse, one_core) if self._threads > 1 else (_encode, {})
-        with ThreadPoolExecutor(self._threads, **how) as pool:  # type: ignore[call-overload]
-            while True:
-                shard = self._prepared.get()
-                for group in shard.prepared.batches:
-                    self._encoded.put((shard, pool.submit(step, shard, group)))
-                self._encoded.put((shard, None))
+        pool = ThreadPoolExecutor(self._threads, **how)  # type: ignore[call-overload]
+        while True:
+            shard = self._prepared.get()
+            for group in shard.prepared.batches:
+                self._encoded.put((shard, pool.submit(step, shard, group)))
+            self._encoded.put((shard, None))
 
     def _finish_all(self) -> None:
         while True:

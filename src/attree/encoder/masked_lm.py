@@ -24,7 +24,7 @@ from attree.encoder.weights import check_finite
 _FIX = "use an encoder that was trained as a masked language model"
 
 #: ``input_ids`` and ``attention_mask`` of a sequence, each int32 (pieces,).
-Sequence = dict[str, np.ndarray]
+PieceSequence = dict[str, np.ndarray]
 
 #: For each epoch ``step``, ``loss`` (its mean), ``learning_rate``.
 Curve = list[dict[str, float]]
@@ -70,7 +70,7 @@ def _load(folder: Path, config: Any, seed: int) -> tuple[transformers.PreTrained
 
 def sequences(
     lines: Iterable[str], tokeniser: transformers.PreTrainedTokenizerFast, length: int
-) -> list[Sequence]:
+) -> list[PieceSequence]:
     """Return the word pieces of text in sequences of at most ``length``, with [CLS] and [SEP].
 
     Args:
@@ -86,7 +86,7 @@ def sequences(
         if getattr(tokeniser, name) is None:
             problem = f"this encoder's tokeniser has no {name}, which masked-LM training needs"
             raise AttreeError("no-mask-piece", problem, file=tokeniser.name_or_path, fix=_FIX)
-    found: list[Sequence] = []
+    found: list[PieceSequence] = []
     waiting, special = iter(lines), set(tokeniser.all_special_ids)
     every = np.ones(length, np.int32)  # masks are parts of it, which take no memory of their own
     while block := list(islice(waiting, 2_000)):
@@ -170,7 +170,7 @@ class _Progress(transformers.TrainerCallback):
 
 def train(
     model: transformers.PreTrainedModel,
-    text: list[Sequence],
+    text: list[PieceSequence],
     masking: Masking,
     title: str,
     folder: Path,
