@@ -169,4 +169,8 @@ def forward(
         pass
     finally:
         _active.reset(token)
-    return capture.hidden
+    # an encoder of our own has the pieces of all sentences in a row, and rows after them
+    return {
+        layer: hidden.flatten(0, -2)[: batch.ids.numel()].unflatten(0, (sentences, pieces))
+        for layer, hidden in capture.hidden.items()
+    }

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from attree.encoder import attention
 from attree.encoder.checkpoint import read_config, weight_files
-from attree.encoder.packed import PackedLinear
+from attree.encoder.packed import PackedLinear, rounded
 
 #: family → prefix of the names of its weights in a checkpoint with a head
 _FAMILIES = {"bert": "bert", **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), "roberta")}
@@ -72,20 +72,28 @@ class Layer(nn.Module):
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, inner)})
         self.output = after(inner)
 
-    def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, states: Tensor, shape: torch.Size, mask: Tensor | None) -> Tensor:
         """Return the states of the next layer.
 
         Args:
-            states: (batch, pieces, hidden).
+            states: (rows, hidden), of all pieces; rows after these count for nothing.
+            shape: (batch, pieces).
             mask: (batch, 1, 1, pieces) bool, False for padding; None without padding.
         """
-        split = (*states.shape[:2], self.n_heads, -1)
+        count, rows = shape.numel(), len(states)
+        split = (*shape, self.n_heads, -1)
         parts: Any = self.attention["self"]
-        query, key, value = (part(states).view(split).transpose(1, 2) for part in parts.values())
+        query, key, value = (
+            part(states)[:count].view(split).transpose(1, 2) for part in parts.values()
+        )
         mixed = attention.capture(query, key, value, mask)
         if mixed is None:
+            if query.requires_grad and query.device.type == "cpu":
+                # backwards in bfloat16 takes torch eight times as long there
+                query, key, value = query.float(), key.float(), value.float()
             mixed = functional.scaled_dot_product_attention(query, key, value, mask)
-        mixed = mixed.transpose(1, 2).reshape(states.shape)
+        mixed = mixed.transpose(1, 2).reshape(count, -1).to(states.dtype)
+        mixed = functional.pad(mixed, (0, 0, 0, rows - count))
         states = _added(self.attention["output"], mixed, states)
         dense = self.intermediate["dense"]
         packed = isinstance(dense, PackedLinear)
@@ -152,9 +160,12 @@ class Bert(nn.Module):
         states = tables["LayerNorm"](states + tables["position_embeddings"](place))
         kept = attention_mask.bool()
         mask = None if kept.all() else kept[:, None, None]
+        shape, count = input_ids.shape, input_ids.numel()
+        more = rounded(count) - count if input_ids.device.type == "cpu" else 0
+        states = functional.pad(states.flatten(0, 1), (0, 0, 0, more))
         for layer in layers:
-            states = layer(states, mask)
-        return Output(states)
+            states = layer(states, shape, mask)
+        return Output(states[:count].unflatten(0, shape))
 
 
 def read_bert(folder: Path) -> Bert | str:

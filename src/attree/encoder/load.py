@@ -25,7 +25,7 @@ with without_collecting():
 
 #: Sizes of the caches of code for products in oneDNN and in its interface to torch. With their
 #: default of 1,024, memory would grow with every new shape of a batch; one batch has few shapes.
-_SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8", "LRU_CACHE_CAPACITY": "2"}
+_SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "512", "LRU_CACHE_CAPACITY": "512"}
 
 
 @dataclass(slots=True)

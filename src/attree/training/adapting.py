@@ -27,7 +27,7 @@ from attree.training.parts import Batch, BatchSource, SpanScorer
 from attree.training.recipes import TrainingPlan
 
 #: Word pieces that the encoder is run over at a time, padding included.
-_TOKENS_AT_ONCE = 512
+_TOKENS_AT_ONCE = 1024
 
 
 class LiveSource(BatchSource):
