@@ -13,12 +13,15 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoModel, AutoTokenizer
 
+from attree.encoder import attention
 from attree.encoder.bert import Bert
 from attree.encoder.device import settle_dtype
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import Pieces
+from attree.encoder.low_rank import adapt
+from attree.encoder.packed import rounded
+from attree.encoder.pieces import Pieces, pad
 from attree.encoder.source import resolve
-from attree.encoder.weights import read_model
+from attree.encoder.weights import layers_of, read_model
 from tests.encoder.checkpoints import FAMILIES, TEXT, UNKNOWN, at, edit, save
 from tests.refusals import refused
 
@@ -280,6 +283,34 @@ def test_a_torch_without_packed_products_computes_the_same(
         for layer in (0, 3):
             pair = [one.states[layer][row, : len(pieces.ids)] for one in (packed, other)]
             torch.testing.assert_close(*pair, atol=2e-5, rtol=1e-4)
+
+
+def test_rows_of_products_are_rounded_up_to_a_few_numbers() -> None:
+    sizes = [rounded(rows) for rows in range(1, 1025)]
+    assert all(rows <= size <= rows + max(7, rows / 8) for rows, size in enumerate(sizes, 1))
+    assert sizes == sorted(sizes) and sizes[-1] == 1024 and len(set(sizes)) <= 45
+
+
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta"])
+def test_rounded_rows_change_neither_states_nor_gradients(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = save(family, tmp_path)
+    encoder = load_encoder(resolve(source), device="cpu")
+    batch = pad(encoder.tokenise(SENTENCES), encoder.pad_id)
+    found = []
+    for rule in (rounded, lambda rows: rows, lambda rows: rows + 5):
+        monkeypatch.setattr("attree.encoder.bert.rounded", rule)
+        model = read_model(tmp_path, torch.float32, torch.device("cpu"))
+        attention.watch(layers := layers_of(model, 3, tmp_path))
+        parts = adapt(layers, 3, 2, seed=0)
+        states = attention.forward(model, batch, 3, 4, heads={}, states=[3])[3]
+        (states * batch.mask[..., None]).square().sum().backward()
+        found.append([states.detach(), *(part.b.grad for part in parts.values())])
+    for other in found[1:]:
+        for one, same in zip(found[0], other, strict=True):
+            torch.testing.assert_close(one, same, atol=1e-3, rtol=1e-3)
+    assert all(bool(one.abs().max() > 0) for one in found[0])
 
 
 @pytest.mark.parametrize("changes", [{"hidden_act": "relu"}, {"layer_norm_eps": None}])

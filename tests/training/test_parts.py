@@ -177,10 +177,13 @@ def naive(projection: Projection, states: np.ndarray, word_of: np.ndarray, layer
 
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("word_of", [[0, 0, 1, 2, 2, 2], [-1, 0, 1, 1, -1], [0, 1]])
-def test_equals_plain_loops_whatever_the_padding(heads: int, word_of: list[int]):
+@pytest.mark.parametrize("frozen", [False, True])
+def test_equals_plain_loops_whatever_the_padding(heads: int, word_of: list[int], frozen: bool):
     states, words = sentences(0, [word_of, [0, 1, 1, 2, 3, 4, 4, 5]], layers=2)
     projection = Projection(2, HIDDEN, HIDDEN, heads=heads)
     initialise(projection, weights(1, layers=2))
+    if frozen:
+        projection.freeze(torch.float32)
     batch = state_batch(states, words)
     with torch.no_grad():
         raw = projection(batch, batch.states)
@@ -193,6 +196,18 @@ def test_equals_plain_loops_whatever_the_padding(heads: int, word_of: list[int])
             torch.testing.assert_close(log[place, :n, :n], expected, atol=1e-4, rtol=1e-4)
             assert raw[:, place, n:].abs().sum() == raw[:, place, :, n:].abs().sum() == 0
             assert log[place, n:].abs().sum() == log[place, :, n:].abs().sum() == 0
+
+
+def test_a_frozen_projection_multiplies_in_its_type():
+    states, words = sentences(0, [[0, 1, 1, 2, 3, 4, 4, 5]])
+    projection = Projection(1, HIDDEN, HIDDEN)
+    initialise(projection, weights(1))
+    batch = state_batch([0.3 * one for one in states], words)
+    with torch.no_grad():
+        exact = projection(batch, batch.states)
+        projection.freeze(torch.bfloat16)
+        coarse = projection(batch, batch.states)
+    assert coarse.dtype == torch.float32 and 0 < (coarse - exact).abs().max() < 0.1
 
 
 def test_rows_sum_to_one_without_specials():

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from attree.encoder import attention
 from attree.encoder.checkpoint import read_config, weight_files
-from attree.encoder.packed import PackedLinear, rounded
+from attree.encoder.packed import rounded
 
 #: family → prefix of the names of its weights in a checkpoint with a head
 _FAMILIES = {"bert": "bert", **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), "roberta")}
@@ -95,9 +95,8 @@ class Layer(nn.Module):
         mixed = mixed.transpose(1, 2).reshape(count, -1).to(states.dtype)
         mixed = functional.pad(mixed, (0, 0, 0, rows - count))
         states = _added(self.attention["output"], mixed, states)
-        dense = self.intermediate["dense"]
-        packed = isinstance(dense, PackedLinear)
-        inner = dense(states, "gelu") if packed else functional.gelu(dense(states))
+        inner = self.intermediate["dense"](states)
+        inner = functional.gelu(inner) if inner.requires_grad else torch.ops.aten.gelu_(inner)
         return _added(self.output, inner, states)
 
 

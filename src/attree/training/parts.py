@@ -800,7 +800,7 @@ class SpanScorer(nn.Module):
         groups: dict[Any, dict[str, BoundaryReader]] = {}
         for name, part in self.each().items():
             if isinstance(part, ProjectionPart):
-                part.projection.freeze()
+                part.projection.freeze(dtype)
             if isinstance(part, BoundaryReader):
                 groups.setdefault(part.reads(), {})[name] = part
         self._shared = [_Shared(group, dtype) for group in groups.values()]

@@ -27,7 +27,8 @@ class StateBatch:
     """Flat hidden states of a batch of sentences, and the positions of their pieces and words.
 
     Attributes:
-        states: (layers, pieces in the batch, hidden), the sentences one after the other.
+        states: (layers, pieces in the batch, hidden), the sentences one after the other, in the
+            type of the encoder.
         rows: (pieces in the batch,), each piece's index in the flattened (sentence, piece) grid.
         pieces: the padded grid, without pieces that are not in the softmax.
     """
@@ -55,7 +56,7 @@ def state_batch(output: EncoderOutput, layers: Sequence[int], *, specials: bool)
     rows = kept.flatten().nonzero()[:, 0]
     flat = torch.stack([output.states[layer].flatten(0, 1)[rows] for layer in layers])
     pieces = PieceBatch(batch.ids, kept.long(), batch.word_of, batch.n_words)
-    return StateBatch(flat.float(), rows, pieces)
+    return StateBatch(flat, rows, pieces)
 
 
 class Projection(nn.Module):
@@ -80,11 +81,17 @@ class Projection(nn.Module):
         self.query_bias = nn.Parameter(torch.zeros(layers, 1, size))
         self.key_bias = nn.Parameter(torch.zeros(layers, 1, size))
         self.frozen: Sequence[nn.Module] = ()
+        self._dtype = torch.float32
 
-    def freeze(self) -> None:
-        """Pack a copy of the weights for parsing, query and key of a layer together."""
-        weights = torch.cat((self.query, self.key), 2).transpose(1, 2)
-        biases = torch.cat((self.query_bias, self.key_bias), 2)[:, 0]
+    def freeze(self, dtype: torch.dtype) -> None:
+        """Pack a copy of the weights for parsing, query and key of a layer together.
+
+        Args:
+            dtype: to multiply in; the softmax is of float32.
+        """
+        self._dtype = dtype
+        weights = torch.cat((self.query, self.key), 2).transpose(1, 2).to(dtype)
+        biases = torch.cat((self.query_bias, self.key_bias), 2)[:, 0].to(dtype)
         self.frozen = tuple(map(packed, weights, biases))
 
     def forward(self, batch: StateBatch, states: Tensor) -> Tensor:
@@ -102,12 +109,13 @@ class Projection(nn.Module):
         attention = []
         for layer, flat in enumerate(states):
             if self.frozen:
-                both = self.frozen[layer](flat)
+                both = self.frozen[layer](flat.to(self._dtype)).float()
             else:
+                flat = flat.float()
                 query = torch.addmm(self.query_bias[layer], flat, self.query[layer])
                 key = torch.addmm(self.key_bias[layer], flat, self.key[layer])
                 both = torch.cat((query, key), 1)
-            grid = flat.new_zeros(sentences * pieces, 2 * size).index_copy(0, batch.rows, both)
+            grid = both.new_zeros(sentences * pieces, 2 * size).index_copy(0, batch.rows, both)
             parts = grid.view(sentences, pieces, 2, self.heads, width).permute(2, 0, 3, 1, 4)
             logits = (parts[0] / math.sqrt(width)) @ parts[1].transpose(-1, -2)
             logits = logits.masked_fill_(hidden_key, -torch.inf)
