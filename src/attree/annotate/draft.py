@@ -83,14 +83,9 @@ class Draft:
         kept = (other for other in self.fixed if not find_crossing((span, other)))
         fixed = {other: self.fixed[other] for other in kept}
         fixed[span] = label or fixed.get(span, "")
-        apart = frozenset((span,))
-        return replace(
-            self,
-            fixed=fixed,
-            broken=self.broken - apart,
-            dissolved=self.dissolved - apart,
-            flat=self.flat & set(fixed),
-        )
+        broken, dissolved = self.broken - {span}, self.dissolved - {span}
+        flat = self.flat & set(fixed)
+        return replace(self, fixed=fixed, broken=broken, dissolved=dissolved, flat=flat)
 
     def label(self, span: Span, label: str) -> Draft:
         """Set the label of a phrase, or those of a chain (``S+VP``); an empty one removes it.

@@ -406,8 +406,7 @@ def _to_annotate(
     if are_treebanks(request.texts):
         for path in request.texts:
             if path.resolve().is_relative_to(folder.path.resolve()):
-                fix = "name another --output"
-                problem = "this input is in the output folder"
+                problem, fix = "this input is in the output folder", "name another --output"
                 raise AttreeError("input-in-output", problem, file=path, fix=fix)
         return "", trees_to_correct(request.texts, done, passed, request.labels)
     files, _ = find_inputs(request.texts, without=folder.path)

@@ -74,8 +74,7 @@ def are_treebanks(paths: Sequence[Path]) -> bool:
     """
     trees = [path.is_file() and format_of(path) not in (None, "parquet") for path in paths]
     if any(trees) and not all(trees):
-        problem = "this is a treebank, and other inputs are text"
-        fix = "give one kind at a time"
+        problem, fix = "this is a treebank, and other inputs are text", "give one kind at a time"
         raise AttreeError("treebank-among-texts", problem, file=paths[trees.index(True)], fix=fix)
     return all(trees)
 

@@ -108,13 +108,8 @@ def of_trees(trees: Trees) -> OfTrees:
     phrases = distinct(trees)
     inner, left, right = _sides(phrases)
     total = _sum(phrases, inner)
-    return OfTrees(
-        trees.n_spans,
-        depth,
-        _divide(lengths, trees.n_spans),
-        _divide(_sum(phrases, right), total),
-        _divide(_sum(phrases, left), total),
-    )
+    shares = (_divide(_sum(phrases, side), total) for side in (right, left))
+    return OfTrees(trees.n_spans, depth, _divide(lengths, trees.n_spans), *shares)
 
 
 def phrase_types(trees: Trees) -> Counted:

@@ -74,11 +74,8 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
     if len(set(names)) < len(names):
         raise AttreeError("named-twice", "a parser is named twice", fix="name each parser once")
     trees = {name: loaded for name in names if (loaded := _trees_of(Path(name), how.settings))}
-    parsers = {
-        name: Parser.load(name, encoder=how.encoder, device=how.device)
-        for name in names
-        if name not in trees
-    }
+    others = [name for name in names if name not in trees]
+    parsers = {name: Parser.load(name, encoder=how.encoder, device=how.device) for name in others}
     # tables show the last part of a path, if no other path ends in it
     last = [Path(name).name for name in names]
     short = {
@@ -273,12 +270,8 @@ def evaluate_simple(path: Path, names: Sequence[str], how: How) -> tuple[Table, 
         AttreeError: see :func:`read` and :func:`attree.apps.systems.evaluate`.
     """
     sentences = {item.line: item for item in read(path)}
-    gold = Gold.of_table(
-        to_table(
-            sentence_of(Tree(item.words, item.phrases), (str(path), item.line))
-            for item in sentences.values()
-        )
-    )
+    trees = ((Tree(one.words, one.phrases), (str(path), one.line)) for one in sentences.values())
+    gold = Gold.of_table(to_table(sentence_of(*tree) for tree in trees))
     done = evaluate(gold, names, how)
     asked = [sentences[tree.line] for tree in done.gold.sentences]
     verdicts = {system.name: list(_judge(asked, system)) for system in done.systems}
@@ -303,9 +296,7 @@ def _judge(asked: Sequence[Simple], system: System) -> Iterator[Verdict]:
 
 def _table(verdicts: dict[str, list[Verdict]]) -> Table:
     """Count right sentences and impossible spans by language."""
-    languages = dict.fromkeys(
-        verdict.sentence.language for judged in verdicts.values() for verdict in judged
-    )
+    languages = {x.sentence.language for judged in verdicts.values() for x in judged}
     rows = []
     for language in (*sorted(languages), None):
         cells = []

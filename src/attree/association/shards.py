@@ -100,13 +100,9 @@ class AssociationBatch:
     def take(self, rows: NDArray[np.intp]) -> AssociationBatch:
         """Return the sentences at ``rows``, in that order."""
         each = list(self.each())
-        return AssociationBatch(
-            sentence=self.sentence[rows],
-            n_words=self.n_words[rows],
-            status=self.status[rows],
-            values=np.concatenate([self.values[:0], *(each[row].ravel() for row in rows)]),
-            matrices_each=self.matrices_each,
-        )
+        values = np.concatenate([self.values[:0], *(each[row].ravel() for row in rows)])
+        columns = (self.sentence[rows], self.n_words[rows], self.status[rows])
+        return AssociationBatch(*columns, values, self.matrices_each)
 
 
 class ShardWriter:

@@ -237,20 +237,15 @@ Parser = Annotated[
     ),
 ]
 Heads = Annotated[str, _option("Heads: all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")]
+_AS_IT = "Default: as the parser has it."
 Association = Annotated[
-    str,
-    Parameter(completer=associations),
-    _option("How attention becomes association: raw or log. Default: as the parser has it."),
+    str, _option(f"How attention becomes association: raw or log. {_AS_IT}", completer=associations)
 ]
 Score = Annotated[
-    str,
-    Parameter(completer=scores),
-    _option("Split score: outside, inside_outside and others. Default: as the parser has it."),
+    str, _option(f"Split score: outside, inside_outside and others. {_AS_IT}", completer=scores)
 ]
 Decoder = Annotated[
-    str,
-    Parameter(completer=trained_decoders),
-    _option("Decoder: greedy, chart and others. Default: as the parser has it."),
+    str, _option(f"Decoder: greedy, chart and others. {_AS_IT}", completer=trained_decoders)
 ]
 TooLong = Annotated[
     Literal["right_branching", "skip", "error"],

@@ -134,11 +134,7 @@ def _not_json(path: str | Path, what: str, line: int | None, fix: str) -> Attree
 
 
 def read_described(
-    path: str | Path,
-    kind: type[_Described],
-    *,
-    what: str,
-    fix: str | None = None,
+    path: str | Path, kind: type[_Described], *, what: str, fix: str | None = None
 ) -> _Described:
     """Read JSON that must have the form of ``kind``.
 

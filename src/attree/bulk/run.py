@@ -162,26 +162,24 @@ def _cut(files: Iterable[InputFile], settings: Mapping[str, Any]) -> tuple[Shard
 
 def _settings(setup: WorkerSetup, shard_lines: int, limit: int | None) -> Mapping[str, Any]:
     parser = setup.parser.describe()
-    trained = "trained" in parser
     return {
         "parser": parser,
         **setup.settings.describe(),
         "shard_lines": shard_lines,
         "limit": limit,
-        "code": code_hash(CODE, not_run=(SCORING,) if trained else (SCORING, TRAINED)),
+        "code": code_hash(CODE, not_run=(SCORING,) if "trained" in parser else (SCORING, TRAINED)),
     }
 
 
 def _peak_memory() -> int:
     """Return the peak memory of this process or one of its workers, in KB."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     try:
         # getrusage of this process also counts the process before its exec
         status = Path("/proc/self/status").read_text(encoding="utf-8")
         used = int(status.partition("VmHWM:")[2].split()[0])
     except (OSError, IndexError):
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return max(used, children)
+    return max(used, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:

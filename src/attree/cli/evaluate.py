@@ -208,8 +208,7 @@ def search_command(
     compiled = Pattern(pattern)
     asked = {"punctuation": "keep", **reading.given(), **reading_trees.given()}
     read = Reading(settings_of(**asked))
-    all_trees: Counter[str] = Counter()
-    matched, with_match = all_trees.copy(), all_trees.copy()
+    all_trees, matched, with_match = (Counter[str]() for _ in range(3))
     for found in search(compiled, read.all(trees)):
         for line in found.refused:
             read.refuse(line)

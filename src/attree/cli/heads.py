@@ -12,6 +12,9 @@ from attree.base.registry import check_name
 from attree.decoding import DECODERS, Recipe
 from attree.scoring import SCORES
 
+_DECODER = Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=options.decoders)
+_RANK_BY = f"What heads are chosen by: {', '.join(RANKED_BY)}. The last needs no tree."
+
 
 def heads_command(
     attention: Path,
@@ -19,21 +22,13 @@ def heads_command(
     *,
     sentences: options.Trees,
     score: Annotated[options.Score, Parameter(help=f"Split score: {', '.join(SCORES)}.")],
-    decoder: Annotated[
-        options.Decoder,
-        Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=options.decoders),
-    ],
+    decoder: Annotated[options.Decoder, _DECODER],
     output: options.Output,
     output_selection: Path,
     association: Annotated[str, Parameter(completer=options.associations)] = "raw",
     source: options.Source = HEADS,
     heads: options.Heads = "above:30",
-    rank_by: Annotated[
-        str,
-        Parameter(
-            help=f"What heads are chosen by: {', '.join(RANKED_BY)}. The last needs no tree."
-        ),
-    ] = RANKED_BY[0],
+    rank_by: Annotated[str, Parameter(help=_RANK_BY)] = RANKED_BY[0],
     trees: str = "all",
     seed: options.Seed = 0,
 ) -> None:

@@ -87,8 +87,7 @@ def train_command(
     settings = None  # no reader is imported for tables: stages of the workflow depend on none
     if not all(map(is_table, files)):
         settings = settings_of(**{"punctuation": "keep", **how_read})
-    tables = as_tables(files, partial=trained, settings=settings)
-    with tables as paths:
+    with as_tables(files, partial=trained, settings=settings) as paths:
         (first, *also), rest = paths[: len(sentences)], paths[len(sentences) :]
         more, evaluated = rest[: len(structure or ())], rest[len(structure or ()) :]
         if parser is None:

@@ -31,13 +31,8 @@ _NAMED = 5  # files that are no treebanks and are named in a message
 
 _READING = "How files are read"
 
-Files = Annotated[
-    list[str],
-    Parameter(
-        converter=options.words,
-        help="Treebank files, patterns such as 'wsj_{0125..0149}.mrg', or folders.",
-    ),
-]
+_FILES = "Treebank files, patterns such as 'wsj_{0125..0149}.mrg', or folders."
+Files = Annotated[list[str], Parameter(converter=options.words, help=_FILES)]
 
 
 def _of(key: str, *, several: bool = False) -> Parameter:

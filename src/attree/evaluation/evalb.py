@@ -219,8 +219,7 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
     pairs = list(zip(gold.words, test.words, strict=True))
     for (word, _), (other, _) in pairs:
         if word != other and not {(word, other), (other, word)} & parameters.same_words:
-            problem = f"Words unmatch ({word}|{other})"
-            return Result(gold.length, ERROR, problem=problem)
+            return Result(gold.length, ERROR, problem=f"Words unmatch ({word}|{other})")
     gold_brackets, test_brackets = _brackets_of(gold, parameters), _brackets_of(test, parameters)
     return Result(
         gold.length,

@@ -256,12 +256,10 @@ def count_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Co
         the counts of unlabelled F1, arrays with one entry per parser.
     """
     predicted_spans = distinct_spans(predicted, what="the predicted tree")
-    shape = (-1, trees_each)
-    shared = matched(gold, predicted_spans, trees_each).reshape(shape)
-    predicted_counts = predicted_spans.counts.reshape(shape)
-    gold_counts = np.repeat(gold.counts, trees_each).reshape(shape)
-    f1 = sentence_f1(gold_counts, predicted_counts, shared)
-    return f1_counts(gold_counts, predicted_counts, shared, f1=f1).sum()
+    shared = matched(gold, predicted_spans, trees_each)
+    flat = (np.repeat(gold.counts, trees_each), predicted_spans.counts, shared)
+    counts = tuple(each.reshape(-1, trees_each) for each in flat)
+    return f1_counts(*counts, f1=sentence_f1(*counts)).sum()
 
 
 def f1_counts(gold: _Ints, predicted: _Ints, shared: _Ints, *, f1: _Floats) -> Counts:
@@ -413,9 +411,8 @@ def upper_bound(
             fix = "read the treebank with a format that makes its trees continuous"
             raise AttreeError("crossing-spans", problem, fix=fix)
     counts = spans.counts, np.maximum(gold.n_words - 1, 0), spans.counts
-    f1 = sentence_f1(*counts)
     recalls = label_recall(gold.trees, spans, gold.n_words > 1, labels)
-    return _scored(gold, f1_counts(*counts, f1=f1), recalls)
+    return _scored(gold, f1_counts(*counts, f1=sentence_f1(*counts)), recalls)
 
 
 def check_same_sentences(gold: Parses, parses: Parses) -> None:

@@ -117,8 +117,7 @@ def write_sentence(
             name = column_name(source_of(row), heads_key(model.heads))
             models[f"{row.parser}, {name}"] = model
         else:
-            trained = TrainedModel(trainer.parser(row), encoder)
-            models[f"{row.parser}, {row.trees} trees"] = trained
+            models[f"{row.parser}, {row.trees} trees"] = TrainedModel(trainer.parser(row), encoder)
     matrices = {title: Parser(model).association(words) for title, model in models.items()}
     labels = {"x": "to", "y": "from", "words": words}
     write_maps(matrices, prefix, labels, f"{test.name}, sentence {number}")

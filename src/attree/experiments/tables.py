@@ -144,8 +144,7 @@ def cells(
     for panel in dict.fromkeys(cell.panel for cell in made):
         part = [cell for cell in made if cell.panel == panel]
         tests = {cell.column: cell.about.get("test") or cell.column for cell in part}
-        figures = _published(layout, published, tests)
-        made = made + [replace(cell, panel=panel) for cell in figures]
+        made += [replace(cell, panel=panel) for cell in _published(layout, published, tests)]
     return made
 
 

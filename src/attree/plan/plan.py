@@ -96,9 +96,8 @@ class Plan:
     def parsers(self, encoder: str, language: str, split: str) -> tuple[str, ...]:
         """Return the parsers that read this encoder's attention on this split."""
         rows = [row for one in (*self.rows, *self.compared()) for row in self.members(one) or [one]]
-        names = (
-            row.parser for row in rows if row == TableRow(encoder, row.parser, language, split)
-        )
+        job = (encoder, language, split)
+        names = (row.parser for row in rows if (row.encoder, row.language, row.split) == job)
         return tuple(dict.fromkeys(name for name in names if (encoder, name) in self.tunings))
 
     def members(self, row: TableRow) -> tuple[TableRow, ...]:

@@ -282,8 +282,7 @@ class _Rules:
             parts = [str(part) for part in self._in_words(sentence, self._locale)]
         else:
             parts = [token.text_with_ws for token in self._nlp.make_doc(sentence)]
-        parts = self._whole_clusters(sentence, parts)
-        return [word for part in parts for word in part.split()]
+        return [word for part in self._whole_clusters(sentence, parts) for word in part.split()]
 
     def _whole_clusters(self, text: str, parts: list[str]) -> list[str]:
         """Return the parts of a text, those joined that are cut within a grapheme cluster."""

@@ -12,7 +12,7 @@ from attree.association.columns import AGREEMENT, check_selected_with, mean_colu
 from attree.association.shards import read, read_manifest
 from attree.base.errors import AttreeError
 from attree.base.provenance import provenance
-from attree.base.schemas import PARSES_SCHEMA, write_table
+from attree.base.schemas import PARSES_SCHEMA, origin, write_table
 from attree.base.terminal import progress
 from attree.parsers.batches import Matrices, MatrixDecoder, Prepared
 from attree.trees import OK
@@ -60,15 +60,9 @@ def write_parses(
         attention=manifest["provenance"],
         selection=chosen.get("provenance"),
     )
-    metadata = {
-        "language": manifest["language"],
-        "split": manifest["split"],
-        "encoder": encoder["slug"],
-        "selection": selection_data(chosen),
-        "provenance": made,
-    }
+    facts = {**origin(manifest), "encoder": encoder["slug"], "selection": selection_data(chosen)}
     table = parses.table()
-    write_table(output, table, schema=PARSES_SCHEMA, metadata=metadata)
+    write_table(output, table, schema=PARSES_SCHEMA, metadata={**facts, "provenance": made})
     return table
 
 
@@ -102,8 +96,7 @@ def parse_shards(
         numbers.append(batch.sentence)
         statuses.append(batch.status)
         advance(batch.sentence.size)
-    parsed = np.concatenate(statuses) == OK
-    made = (np.concatenate(numbers), Trees.concatenate(trees), parsed)
+    made = (np.concatenate(numbers), Trees.concatenate(trees), np.concatenate(statuses) == OK)
     return Parses.with_policy(*made, policy).sorted()
 
 

@@ -222,10 +222,8 @@ def fit_tags(
                 n = tree.n_words
                 begin, none = np.arange(n), np.zeros(n, np.int64)
                 target = np.array([code[tag] for tag in tree.tags])
-                one = np.ones(n, np.float32)
-                told = np.zeros((n, 2), np.float32)
-                columns = (begin, begin + 1, none, target, one, none > 0, told)
-                yield row[: n + 1], columns
+                one, told = np.ones(n, np.float32), np.zeros((n, 2), np.float32)
+                yield row[: n + 1], (begin, begin + 1, none, target, one, none > 0, told)
 
     _fit(part, _blocks(gold, sample(gold, len(part.names)), words), _TAG_PENALTY, progress)
 
@@ -404,9 +402,8 @@ def _fit(
     guessed: dict[int, Tensor] = {}
     title = "solving labels" if isinstance(part, LabelPart) else "solving tags"
     rounds = 1 if guess is None else _ROUNDS
-    stages = [
-        *zip([some, blocks] if len(blocks) > _FIRST else [some], _STEPS, _PASSES, strict=False)
-    ]
+    solved = [some, blocks] if len(blocks) > _FIRST else [some]
+    stages = list(zip(solved, _STEPS, _PASSES, strict=False))
     total = rounds * sum(len(chosen) * passes for chosen, _, passes in stages)
     with progress(title, total=total, unit="blocks") as advance:
         for turn in range(rounds):

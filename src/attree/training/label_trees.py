@@ -178,9 +178,8 @@ def _credit(names: tuple[str, ...], unlabelled: float) -> tuple[_Floats, _Floats
     shared = np.array([[(a & b).total() for b in chains] for a in chains], np.float64)
     size = np.array([chain.total() for chain in chains], np.float64)
     phrase = np.minimum(size, 1.0)
-    phrases = np.outer(phrase, phrase)
     return (
-        (1.0 - unlabelled) * shared + unlabelled * phrases,
+        (1.0 - unlabelled) * shared + unlabelled * np.outer(phrase, phrase),
         (1.0 - unlabelled) * size + unlabelled * phrase,
     )
 

@@ -273,8 +273,7 @@ def train(
     order = torch.Generator().manual_seed(plan.seed)
     device = scorer.device
     noise = torch.Generator(device=device).manual_seed(plan.seed)
-    groups = [*scorer.groups(), *source.groups()]
-    optimiser = AdamW(groups, weight_decay=0.0, fused=True)
+    optimiser = AdamW([*scorer.groups(), *source.groups()], weight_decay=0.0, fused=True)
     rates = [group["lr"] for group in optimiser.param_groups]
     recipe, margin = plan.recipe, MARGINS[plan.recipe.association]
     report, best_f1, kept = Report(), -1.0, scorer.state_dict()

@@ -265,8 +265,7 @@ def load_parser(
         whole = {name: x.to(device, torch.float32, copy=True) for name, x in tensors.items()}
         scorer.load_state_dict(whole, assign=True)
     except (SafetensorError, RuntimeError, KeyError, OSError):
-        problem = "these weights are cut short or belong to another parser"
-        raise _damaged(path, problem) from None
+        raise _damaged(path, "these weights are cut short or belong to another parser") from None
     raw = description.raw
     return TrainedParser(recipe, scorer.eval(), raw["encoder"], raw["about"], trained_on, adapter)
 
@@ -343,8 +342,7 @@ class TrainedChart:
         scores, recipe = self.scores, self.recipe
         if recipe.decoder == "labelled_risk":
             least, share = self.threshold or recipe.threshold, recipe.unlabelled
-            trees = decode_labelled(scores, least, constraints, unlabelled=share)
-            return with_tags(trees, scores)
+            return with_tags(decode_labelled(scores, least, constraints, unlabelled=share), scores)
         trees = decode(scores, recipe.score, recipe.decoder, self.threshold, constraints)
         if recipe.has_distribution and constraints is not None:
             likely = self.marginals(constraints)
@@ -381,8 +379,7 @@ class TrainedChart:
         trees = replace(trees, marginals=self.marginals(Constraints())[trees.starts, trees.ends])
         totals = np.bincount(trees.tree_of, weights=of_spans, minlength=len(trees))
         of_all = float(log_partition(self.scores.span, self.scores.n_words))
-        chances = np.exp(totals - of_all).tolist()
-        return Ranked(trees, ranked.scores, chances)
+        return Ranked(trees, ranked.scores, np.exp(totals - of_all).tolist())
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
         """Return the probability of every phrase, (n + 1, n + 1).

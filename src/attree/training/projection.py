@@ -136,8 +136,7 @@ def association_of(raw: Tensor, words: Tensor, association: str) -> Tensor:
     """
     if association == "raw":
         return raw.mean(0)
-    square = words[:, :, None] & words[:, None, :]
-    return (raw + FLOOR).log().mean(0) * square
+    return (raw + FLOOR).log().mean(0) * (words[:, :, None] & words[:, None, :])
 
 
 def initialise(

@@ -221,9 +221,8 @@ def by_format(files: Iterable[_File]) -> dict[str | None, list[_File]]:
 def several_formats(formats: Mapping[Any, Sequence[str | Path]]) -> AttreeError:
     """Return the error that says which files are in which format."""
     named = ", ".join(f"{name} ({listed(files, _NAMED)})" for name, files in formats.items())
-    problem = f"these files are in several formats: {named}"
     fix = "name the files of one format, or add --format if all are in it"
-    return AttreeError("several-formats", problem, fix=fix)
+    return AttreeError("several-formats", f"these files are in several formats: {named}", fix=fix)
 
 
 def _encoding(file: str | Path, fallback: str) -> str:

@@ -22,12 +22,7 @@ from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.base.text import listed
 from attree.treebank.formats import format_of, resolve
-from attree.treebank.language_file import (
-    LAYOUTS,
-    as_settings,
-    check_settings,
-    read_yaml,
-)
+from attree.treebank.language_file import LAYOUTS, as_settings, check_settings, read_yaml
 from attree.treebank.sentence import SplitSettings
 
 SPLITS = ("train", "dev", "test")

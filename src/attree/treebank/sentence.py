@@ -246,8 +246,7 @@ def read_text(path: str | Path, encoding: str) -> str:
         raise AttreeError("encoding", problem, file=path, line=line, fix=fix) from None
     except (LookupError, ValueError):
         # such as the codecs "idna" and "undefined", or a name with a NUL
-        problem = f"{encoding!r} is not a text encoding"
-        fix = "use a name such as utf-8 or latin-1"
+        problem, fix = f"{encoding!r} is not a text encoding", "use a name such as utf-8 or latin-1"
         raise AttreeError("unknown-encoding", problem, file=path, fix=fix) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

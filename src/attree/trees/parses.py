@@ -135,12 +135,11 @@ def write_parsed(
 
 def named_arrays(trees: Trees) -> tuple[pa.Array | None, pa.Array | None]:
     """Return the labels of all spans and the tags of all words, None where there are none."""
-    arrays = (trees.labels, trees.label_names), (trees.tags, trees.tag_names)
-    labels, tags = (
-        None if codes is None else pa.array(names, pa.string()).take(pa.array(codes))
-        for codes, names in arrays
-    )
-    return labels, tags
+
+    def named(codes: NDArray[np.int32] | None, names: tuple[str, ...]) -> pa.Array | None:
+        return None if codes is None else pa.array(names, pa.string()).take(pa.array(codes))
+
+    return named(trees.labels, trees.label_names), named(trees.tags, trees.tag_names)
 
 
 def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
@@ -164,7 +163,6 @@ def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
     lengths = pc.list_value_length(table["starts"]).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     other = "ends" if "ends" in table.schema.names else "lengths"
-    starts, ends = (
-        np.asarray(pc.list_flatten(table[side]), np.int32) for side in ("starts", other)
-    )
+    sides = (pc.list_flatten(table[side]) for side in ("starts", other))
+    starts, ends = (np.asarray(side, np.int32) for side in sides)
     return Trees(n_words, offsets, starts, ends if other == "ends" else starts + ends, **named)

@@ -104,8 +104,7 @@ def fingerprints(sentences: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
 
 def shared_rows(words: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> list[int]:
     """Return the rows of ``words`` whose sentence is in ``others`` too."""
-    hashes = fingerprints(others)
-    rows: list[int] = np.flatnonzero(np.isin(fingerprints(words), hashes)).tolist()
+    rows: list[int] = np.flatnonzero(np.isin(fingerprints(words), fingerprints(others))).tolist()
     return rows
 
 

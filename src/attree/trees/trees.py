@@ -184,21 +184,19 @@ class Trees:
         rows = np.asarray(rows, dtype=np.int64)
         offsets, spans = _runs(self.offsets, rows)
         words = _runs(self.word_offsets, rows)[1]
-        each = {name: getattr(self, name) for name in _OF_WORDS}
-        more = {name: None if values is None else values[words] for name, values in each.items()}
-        return self._of_spans(spans, n_words=self.n_words[rows], offsets=offsets, **more)
+        chosen = self._at(_OF_SPANS, spans) | self._at(_OF_WORDS, words)
+        return replace(self, n_words=self.n_words[rows], offsets=offsets, **chosen)
 
     def keep(self, spans: NDArray[np.bool_]) -> Trees:
         """Return the same trees with only some of their spans: (spans,) bool."""
         before = np.concatenate(([0], np.cumsum(spans)))
-        return self._of_spans(np.flatnonzero(spans), offsets=before[self.offsets])
+        kept = self._at(_OF_SPANS, np.flatnonzero(spans))
+        return replace(self, offsets=before[self.offsets], **kept)
 
-    def _of_spans(self, spans: NDArray[np.int64], **others: Any) -> Trees:
-        """Return trees with the spans at some positions; ``others`` replace attributes."""
-        for name in _OF_SPANS:
-            values = getattr(self, name)
-            others[name] = None if values is None else values[spans]
-        return replace(self, **others)
+    def _at(self, names: Sequence[str], places: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the attributes of these names at some places: of spans, or of words."""
+        columns = {name: getattr(self, name) for name in names}
+        return {name: None if x is None else x[places] for name, x in columns.items()}
 
     def replaced(self, others: Mapping[int, Trees]) -> Trees:
         """Replace the trees at some rows by one tree each."""
