@@ -289,6 +289,16 @@ def test_a_verb_and_some_of_its_dependents_are_no_phrase(text: str) -> None:
     assert flat - none_of(text, replace(PARTIAL, dependencies="inner")) == FLAT[text].keys()
 
 
+def test_a_verb_may_be_a_phrase_with_auxiliaries_pronouns_and_adverbs_alone() -> None:
+    text = "he/PRON/3/nsubj has/AUX/3/aux seen/VERB/0/root Ann/PROPN/3/obj today/ADV/3/advmod"
+    flat, group = (
+        none_of(text, replace(PARTIAL, dependencies=how))
+        for how in ("inner_flat", "inner_flat_group")
+    )
+    assert group == {"has seen Ann", "he has seen Ann", "has seen Ann today", "Ann today"}
+    assert flat - group == {"he has", "has seen", "he has seen"}
+
+
 @settings(max_examples=100)
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 9))
 def test_no_phrases_of_any_tree_hold_some_dependents_of_one_word(seed: int, n: int) -> None:

@@ -23,8 +23,9 @@ with without_collecting():
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, query_key, read_model, read_splitter
 
-#: Sizes of the caches of code for products in oneDNN and in its interface to torch. With their
-#: default of 1,024, memory would grow with every new shape of a batch; one batch has few shapes.
+#: Sizes of the caches of code for products in oneDNN and in its interface to torch: enough for all
+#: layers of training at every size of :func:`attree.encoder.packed.rounded`. With their default of
+#: 1,024, memory would grow for long by products of other sizes.
 _SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "512", "LRU_CACHE_CAPACITY": "512"}
 
 

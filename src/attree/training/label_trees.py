@@ -125,7 +125,9 @@ class _LabelChart:
     def gains(self, cells: tuple[_Ints, ...], threshold: float, unlabelled: float) -> _Floats:
         """Return the gain of each chain on some spans, (cells, chains), -inf if not allowed."""
         credit, size = _credit(self.scores.label_names, unlabelled)
-        gains = (self.labels(cells) @ credit) * self.likely[cells][:, None] - threshold * size
+        # by torch, which keeps to the threads that it was given: numpy's own would wait by spinning
+        shares = torch.from_numpy(self.labels(cells)) @ torch.from_numpy(credit)
+        gains: _Floats = shares.numpy() * self.likely[cells][:, None] - threshold * size
         gains[self._whole(cells), 0] = -np.inf
         if self.limits is not None:
             gains[~self.limits.permitted[cells[1:]]] = -np.inf

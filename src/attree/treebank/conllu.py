@@ -88,7 +88,7 @@ def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> S
     if partial:
         tree, parts = Tree(words), settings.dependencies.split("_")
         phrases = tree.phrases(inner="inner" in parts)
-        not_phrases = tree.no_phrases(flat="flat" in parts)
+        not_phrases = tree.no_phrases(flat="flat" in parts, group="group" in parts)
     else:
         phrases = _subtrees(list(words.heads), lift=settings.nonprojective == "lift")
     if Labelling.parse(settings.labels).kind == UNIVERSAL:

@@ -19,7 +19,7 @@ Escapes = Literal["undo", "keep"]
 Nonprojective = Literal["skip", "lift"]
 Final = Literal["as_is", "inside"]
 Derived = Literal["constituency", "dependency"]
-Dependencies = Literal["whole", "half", "inner", "half_flat", "inner_flat"]
+Dependencies = Literal["whole", "half", "inner", "half_flat", "inner_flat", "inner_flat_group"]
 
 #: ``failed``: the sentence could not be read; ``emptied``: no word was left; ``skipped``: left out
 #: on purpose (not projective, longer than ``max_words``, in another ``part``, after ``first``).
@@ -98,7 +98,8 @@ class SplitSettings:
         dependencies: ``whole``: every subtree of a dependency tree is a phrase, and there are no
             other phrases. Else a dependency tree gives a partly bracketed tree (see
             ``ud_phrases``), of the subtrees that are phrases (``half``) and of phrases inside them
-            (``inner``); ``half_flat`` and ``inner_flat`` are for languages without verb phrases.
+            (``inner``); ``half_flat`` and ``inner_flat`` are for languages without verb phrases,
+            ``inner_flat_group`` for those that have nodes of verbs with their auxiliaries alone.
         short: whether sentences with a dependency tree come again, cut down to their main clause,
             to train on.
         labels: the treebank's own (``treebank``), ``universal`` ones (``universal:TABLE`` names the
