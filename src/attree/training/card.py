@@ -137,7 +137,7 @@ def _trees(record: dict[str, Any], source: str) -> str:
     parts = () if treebanks > 1 else (table.get("language"), table.get("split"))
     named = f" ({', '.join(filter(None, parts))})" if any(parts) else ""
     policy = f"; punctuation: {table['punctuation']}" if table.get("punctuation") else ""
-    source = source or (f"{treebanks} treebanks" if treebanks > 1 else "a treebank")
+    source = f"{treebanks} treebanks" if treebanks > 1 else source or "a treebank"
     return f"{record['trees']:,} of {source}{named}{policy}"
 
 
