@@ -23,10 +23,10 @@ with without_collecting():
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, query_key, read_model, read_splitter
 
-#: Sizes of the caches of code for products in oneDNN and in its interface to torch: enough for all
-#: layers of training at every size of :func:`attree.encoder.packed.rounded`. With their default of
-#: 1,024, memory would grow for long by products of other sizes.
-_SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "512", "LRU_CACHE_CAPACITY": "512"}
+#: Sizes of the caches of code for products in oneDNN and in its interface to torch, for parsing and
+#: for training. Products kept from many batches hold memory of freed tensors, 512 of them 200 MB,
+#: and batches in a row have like sizes. A step of training has hundreds of products.
+_SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": ("8", "512"), "LRU_CACHE_CAPACITY": ("2", "512")}
 
 
 @dataclass(slots=True)
@@ -199,7 +199,11 @@ class Encoder:
 
 
 def load_encoder(
-    encoder: ResolvedEncoder, *, device: str | None = None, threads: int | None = None
+    encoder: ResolvedEncoder,
+    *,
+    device: str | None = None,
+    threads: int | None = None,
+    trained: bool = False,
 ) -> Encoder:
     """Load an encoder for inference.
 
@@ -207,13 +211,14 @@ def load_encoder(
         encoder: a resolved description.
         device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU if there is one.
         threads: threads of a CPU run; by default torch's choice (``OMP_NUM_THREADS``).
+        trained: whether this process will train weights in the encoder's layers.
 
     Raises:
         AttreeError: the checkpoint is missing, has changed, or cannot be loaded.
     """
     use_threads(threads)
     for name, sizes in _SIZES_KEPT.items():
-        os.environ.setdefault(name, sizes)
+        os.environ.setdefault(name, sizes[trained])
     chosen = choose_device(device)
     dtype = dtype_on(chosen) if encoder.dtype == "auto" else encoder.dtype
     with without_collecting():

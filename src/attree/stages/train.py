@@ -126,7 +126,7 @@ def train(
         fix = "leave --start out, or take --parser tree-crf-joint"
         raise AttreeError("adapts-and-starts", problem, fix=fix)
     described = _encoder_of(request, start)
-    encoder = load_encoder(described, device=request.device)
+    encoder = load_encoder(described, device=request.device, trained=bool(recipe.rank))
     settings = asdict(request.fitting) | {"seed": request.seed, "shares": chosen.shares}
     settings = {name: value for name, value in settings.items() if value is not None}
     plan, given = TrainingPlan(recipe, request.layers, **settings), {*request.given, *settings}
