@@ -26,7 +26,9 @@ with without_collecting():
 #: Sizes of the caches of code for products in oneDNN and in its interface to torch, for parsing and
 #: for training. Products kept from many batches hold memory of freed tensors, 512 of them 200 MB,
 #: and batches in a row have like sizes. A step of training has hundreds of products.
-_SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": ("8", "512"), "LRU_CACHE_CAPACITY": ("2", "512")}
+_SIZES_KEPT = dict.fromkeys(
+    ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), ("32", "512")
+)
 
 
 @dataclass(slots=True)
