@@ -237,15 +237,16 @@ Parser = Annotated[
     ),
 ]
 Heads = Annotated[str, _option("Heads: all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")]
-_AS_IT = "Default: as the parser has it."
+_BY_PARSER = "Default: as the parser has it."
 Association = Annotated[
-    str, _option(f"How attention becomes association: raw or log. {_AS_IT}", completer=associations)
+    str,
+    _option(f"How attention becomes association: raw or log. {_BY_PARSER}", completer=associations),
 ]
 Score = Annotated[
-    str, _option(f"Split score: outside, inside_outside and others. {_AS_IT}", completer=scores)
+    str, _option(f"Split score: outside, inside_outside and others. {_BY_PARSER}", completer=scores)
 ]
 Decoder = Annotated[
-    str, _option(f"Decoder: greedy, chart and others. {_AS_IT}", completer=trained_decoders)
+    str, _option(f"Decoder: greedy, chart and others. {_BY_PARSER}", completer=trained_decoders)
 ]
 TooLong = Annotated[
     Literal["right_branching", "skip", "error"],

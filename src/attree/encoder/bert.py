@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from attree.encoder import attention
 from attree.encoder.checkpoint import read_config, weight_files
-from attree.encoder.packed import rounded
+from attree.encoder.packed import lengthened, rounded
 
 #: family → prefix of the names of its weights in a checkpoint with a head
 _FAMILIES = {"bert": "bert", **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), "roberta")}
@@ -80,7 +80,7 @@ class Layer(nn.Module):
             shape: (batch, pieces).
             mask: (batch, 1, 1, pieces) bool, False for padding; None without padding.
         """
-        count, rows = shape.numel(), len(states)
+        count = shape.numel()
         split = (*shape, self.n_heads, -1)
         parts: Any = self.attention["self"]
         query, key, value = (
@@ -93,8 +93,7 @@ class Layer(nn.Module):
                 query, key, value = query.float(), key.float(), value.float()
             mixed = functional.scaled_dot_product_attention(query, key, value, mask)
         mixed = mixed.transpose(1, 2).reshape(count, -1).to(states.dtype)
-        mixed = functional.pad(mixed, (0, 0, 0, rows - count))
-        states = _added(self.attention["output"], mixed, states)
+        states = _added(self.attention["output"], lengthened(mixed, len(states)), states)
         inner = self.intermediate["dense"](states)
         inner = functional.gelu(inner) if inner.requires_grad else torch.ops.aten.gelu_(inner)
         return _added(self.output, inner, states)
@@ -160,8 +159,8 @@ class Bert(nn.Module):
         kept = attention_mask.bool()
         mask = None if kept.all() else kept[:, None, None]
         shape, count = input_ids.shape, input_ids.numel()
-        more = rounded(count) - count if input_ids.device.type == "cpu" else 0
-        states = functional.pad(states.flatten(0, 1), (0, 0, 0, more))
+        rows = rounded(count) if input_ids.device.type == "cpu" else count
+        states = lengthened(states.flatten(0, 1), rows)
         for layer in layers:
             states = layer(states, shape, mask)
         return Output(states[:count].unflatten(0, shape))

@@ -23,12 +23,8 @@ with without_collecting():
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, query_key, read_model, read_splitter
 
-#: Sizes of the caches of code for products in oneDNN and in its interface to torch, for parsing and
-#: for training. Products kept from many batches hold memory of freed tensors, 512 of them 200 MB,
-#: and batches in a row have like sizes. A step of training has hundreds of products.
-_SIZES_KEPT = dict.fromkeys(
-    ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), ("32", "512")
-)
+#: Sizes of the caches of code for products, in oneDNN and in its interface to torch.
+_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 
 @dataclass(slots=True)
@@ -219,8 +215,10 @@ def load_encoder(
         AttreeError: the checkpoint is missing, has changed, or cannot be loaded.
     """
     use_threads(threads)
-    for name, sizes in _SIZES_KEPT.items():
-        os.environ.setdefault(name, sizes[trained])
+    for name in _CACHES:
+        # a training step has hundreds of products; in parsing so many would only hold 200 MB more,
+        # of freed tensors between them, since batches in a row are of like sizes
+        os.environ.setdefault(name, "512" if trained else "32")
     chosen = choose_device(device)
     dtype = dtype_on(chosen) if encoder.dtype == "auto" else encoder.dtype
     with without_collecting():

@@ -30,14 +30,13 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (…, out) for ``x``, (…, in)."""
-        rows, shape = x.flatten(0, -2), x.shape[:-1]
-        count = len(rows)
-        if more := rounded(count) - count:
-            rows = functional.pad(rows, (0, 0, 0, more))
+        count = x.shape[:-1].numel()
+        fits = rounded(count) == count  # as the rows of our own encoder always do
+        rows = x if fits else lengthened(x.flatten(0, -2), rounded(count))
         product: Tensor = _onednn("_linear_pointwise")(
             rows, self._packed, self.bias, "none", [], "none"
         )
-        return product[:count].unflatten(0, shape)
+        return product if fits else product[:count].unflatten(0, x.shape[:-1])
 
 
 def rounded(rows: int) -> int:
@@ -48,6 +47,12 @@ def rounded(rows: int) -> int:
     """
     step = max(8, 1 << max(0, rows.bit_length() - 4))
     return -(-rows // step) * step
+
+
+def lengthened(rows: Tensor, count: int) -> Tensor:
+    """Return so many rows: those of a matrix, and zeros after them."""
+    more = count - len(rows)
+    return functional.pad(rows, (0, 0, 0, more)) if more else rows
 
 
 def _onednn(name: str) -> Any:
