@@ -23,9 +23,6 @@ with without_collecting():
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, query_key, read_model, read_splitter
 
-#: Sizes of the caches of code for products, in oneDNN and in its interface to torch.
-_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
-
 
 @dataclass(slots=True)
 class EncoderOutput:
@@ -215,10 +212,10 @@ def load_encoder(
         AttreeError: the checkpoint is missing, has changed, or cannot be loaded.
     """
     use_threads(threads)
-    for name in _CACHES:
-        # a training step has hundreds of products; in parsing so many would only hold 200 MB more,
-        # of freed tensors between them, since batches in a row are of like sizes
-        os.environ.setdefault(name, "512" if trained else "32")
+    # how many compiled products oneDNN keeps: a training step has hundreds, batches to parse are of
+    # like sizes; kept products, and descriptions of them in torch, hold memory of freed tensors
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "512" if trained else "32")
+    os.environ.setdefault("LRU_CACHE_CAPACITY", "2")
     chosen = choose_device(device)
     dtype = dtype_on(chosen) if encoder.dtype == "auto" else encoder.dtype
     with without_collecting():
