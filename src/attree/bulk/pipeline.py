@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
+from attree.base.process import give_memory_back
 from attree.bulk.manifest import LinesOfFile
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
@@ -39,6 +40,8 @@ from attree.trees.trees import Trees
 IN_FLIGHT = 3
 #: Words of the longest sentence that gets a tree, since spans are written in 16 bits.
 _LONGEST = 30_000
+#: Lines after which freed memory goes back to the system: it grows with the number of batches.
+_LINES_TO_TRIM = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class Pipeline:
         self._parser, self._words = parser, words
         self._settings, self._folder = settings, folder
         make_folders(folder, settings)
+        self._since_trimmed = 0
         self._threads = threads_of(parser.model)
         self._waiting: queue.Queue[Any] = queue.Queue()
         self._prepared: queue.Queue[Any] = queue.Queue(1)
@@ -206,6 +210,10 @@ class Pipeline:
             malformed=shard.malformed,
         )
         write_shard(self._folder, shard.number, rows, statistics, self._settings)
+        self._since_trimmed += shard.lines
+        if self._since_trimmed >= _LINES_TO_TRIM:
+            self._since_trimmed = 0
+            give_memory_back()
         return Done(statistics, shard.encoder_seconds)
 
     def _settle(self, shard: _Shard) -> None:
