@@ -143,6 +143,15 @@ def test_missing_sentences_are_an_error_unless_accepted_and_count_as_wrong(
     assert found.rows[0].wrong["labelled_f1"] == pytest.approx(200 * 5 / (12 + 5))
 
 
+def test_missing_sentences_count_as_wrong_in_any_score(tmp_path: Path, gold: Path) -> None:
+    """A score that comes to be tested is no share of the trees that are there."""
+    own = scored(gold, write(tmp_path / "all.mrg", GOLD), punctuation="ptb").rows[0].runs[0].counts
+    none_right = own.all_missed()
+    for metric in ("recall", "labelled_exact_match", "sentence_f1", "labelled_f1"):
+        assert getattr(own, metric) == 100 and getattr(own + none_right, metric) < 70, metric
+    assert (own + none_right).labelled_exact_match == 50
+
+
 def test_every_two_are_compared_on_what_both_have(tmp_path: Path) -> None:
     gold = write(tmp_path / "gold.mrg", GOLD * 10)
     files = [

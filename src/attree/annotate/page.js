@@ -189,11 +189,8 @@ function handles() {
 function tools() {
   const there = Boolean(state.sentence), count = there ? state.sentence.words.length : 0;
   const { start, end, node } = picked, whole = end - start === count;
-  const can = {
-    join: there && end - start > 1 && !node, flat: there && end - start > 1, clear: there && end - start > 1,
-    break: there && node && !whole, dissolve: there && node && !whole,
-  };
-  for (const button of document.querySelectorAll("[data-do]")) button.disabled = !can[button.dataset.do];
+  const selected = { words: there && end - start > 1, new: there && !node, inner: there && node && !whole };
+  for (const button of document.querySelectorAll("[data-do]")) button.disabled = !button.dataset.needs.split(" ").every((need) => selected[need]);
   for (const button of document.querySelectorAll("[data-edge]")) button.disabled = !there || (node && whole);
   for (const button of document.querySelectorAll("[data-whole]")) button.disabled = button.dataset.whole === "undo" ? !state.can_undo : !there;
   for (const one of byId("labelling").querySelectorAll("input, button")) one.disabled = !there;
@@ -256,7 +253,8 @@ function extend(by) {
   select(Math.min(anchor, other), Math.max(anchor, other) + 1, { words: true, anchor, focus: true, on: `w${other}` });
 }
 
-const LETTERS = { j: "join", f: "flat", c: "clear", x: "break", Delete: "break", Backspace: "break", d: "dissolve", u: "undo", s: "skip", a: "accept" };
+const LETTERS = { Delete: "break", Backspace: "break" };
+for (const button of document.querySelectorAll("[data-do], [data-whole]")) LETTERS[button.dataset.key] = button.dataset.do ?? button.dataset.whole;
 
 // on its side, a tree's upper phrases are where a line of text begins
 function turned(key) {

@@ -100,6 +100,7 @@ HEADS_SCHEMA = schema_of(
 
 #: One row per scored sentence: distinct spans of two words and more, with the whole sentence
 #: (0 where there is no tree to score), and F1 in percent without it (null where it does not count).
+#: The columns between are counts of ``attree.evaluation.metrics`` that intervals need.
 SCORES_SCHEMA = schema_of(
     "sentence_f1",
     sentence=INT,

@@ -19,6 +19,7 @@ class Metric(NamedTuple):
             ``heads`` in place of F1 against dependency trees; nowhere if empty.
         meaning: what a summary's protocol says of F1, or a note below a table of another.
         across: whether there is a table over languages of it; of every score of ``heads`` there is.
+        tested: whether `attree evaluate` shows intervals and p values, of parsers that have it.
     """
 
     heading: str
@@ -26,6 +27,7 @@ class Metric(NamedTuple):
     kind: str = ""
     meaning: str = ""
     across: bool = False
+    tested: bool = False
 
 
 #: score → what people read and its formula, in the order of tables
@@ -36,6 +38,7 @@ METRICS = {
         "f1",
         "micro, the whole sentence a span of every tree",
         across=True,
+        tested=True,
     ),
     "corpus_f1_no_root": Metric(
         "Corpus F1, no root",
@@ -58,6 +61,7 @@ METRICS = {
         "Labelled F1",
         lambda n: (2 * n.labelled_matched, n.labelled_gold + n.labelled_predicted),
         "labels",
+        tested=True,
     ),
     # share of trees with all labelled brackets right
     "labelled_exact_match": Metric(
@@ -71,6 +75,7 @@ METRICS = {
         "heads",
         "Share of the phrases with exactly one word whose head lies outside. "
         "Trained on: how many of these sentences; none: a treebank that was never seen.",
+        tested=True,
     ),
     # projective subtrees of dependency trees
     "subtree_recall": Metric(
@@ -78,6 +83,7 @@ METRICS = {
         lambda n: (n.found, n.subtrees),
         "heads",
         "Share of the words with all their dependents, if these are a span, that are phrases.",
+        tested=True,
     ),
 }
 

@@ -172,8 +172,8 @@ def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[n
     lone, others = np.flatnonzero(partner == none), np.flatnonzero(free)
     first, second = _pairs(gold_cells[lone], cells[others])
     partner[lone[first]], free[others[second]] = labels[others[second]], False
-    counts = np.zeros((none + 1, none + 1), np.int64)
-    np.add.at(counts, (golden, partner), 1)
+    square = (none + 1, none + 1)
+    counts = np.bincount(golden * (none + 1) + partner, minlength=(none + 1) ** 2).reshape(square)
     counts[none, :none] = np.bincount(labels[free], minlength=none)
     brackets = (gold_tree[same], gold_tree, tree)  # in both, in gold, in predicted
     each = np.stack([np.bincount(trees, minlength=len(gold)) for trees in brackets], axis=1)
@@ -200,18 +200,21 @@ def _counted(trees: Trees, ids: dict[str, int]) -> tuple[NDArray[np.int64], ...]
 
 def _pairs(a: NDArray[np.int64], b: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """Pair equal values: the first with the first, the second with the second; return positions."""
-    places = [_place_among_equals(values) for values in (a, b)]
+    orders = [np.argsort(values, kind="stable") for values in (a, b)]
+    ascending = [values[order] for values, order in zip((a, b), orders, strict=True)]
+    places = [_place_among_equals(values) for values in ascending]
     most = 1 + max(place.max(initial=0) for place in places)
-    first, second = (x * most + place for x, place in zip((a, b), places, strict=True))
-    return np.intersect1d(first, second, assume_unique=True, return_indices=True)[1:]
+    first, second = (x * most + place for x, place in zip(ascending, places, strict=True))
+    at = np.searchsorted(first, second)
+    equal = np.append(first, -1)[at] == second
+    return orders[0][at[equal]], orders[1][equal]
 
 
-def _place_among_equals(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _place_among_equals(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return for each value how many equal ones stand before it."""
-    order = np.argsort(values, kind="stable")
-    places = np.empty_like(values)
-    places[order] = np.arange(values.size) - np.searchsorted(values[order], values[order])
-    return places
+    firsts = np.flatnonzero(np.diff(ascending, prepend=-1))
+    lengths = np.diff(firsts, append=ascending.size)
+    return np.arange(ascending.size) - np.repeat(firsts, lengths)
 
 
 def label_recall(

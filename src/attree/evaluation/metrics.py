@@ -108,6 +108,17 @@ def _subtrees(above: _Ints) -> tuple[_Ints, _Ints]:
     return low[spans], high[spans] + 1
 
 
+#: Counts of gold trees alone: they stay what they are where nothing is predicted.
+_OF_GOLD = (
+    "gold",
+    "sentence_f1_count",
+    "labelled_gold",
+    "labelled_trees",
+    "tagged_words",
+    "subtrees",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """The counts that scores are computed from; ``a + b`` adds the counts of two sets of sentences.
@@ -174,6 +185,10 @@ class Counts:
             with np.errstate(invalid="ignore", divide="ignore"):
                 return 100.0 * part / whole
         return 100.0 * part / whole if whole else None
+
+    def all_missed(self) -> Counts:
+        """Return, of gold trees scored against themselves, the counts with nothing predicted."""
+        return Counts(**{name: getattr(self, name) for name in _OF_GOLD})
 
     def sum(self) -> Counts:
         """Add up the sentences, the first axis of the counts."""
@@ -280,10 +295,12 @@ def read_scored(path: Path) -> Scored:
     # training imports this module, and the first tree must not wait for pyarrow
     from attree.base.schemas import SCORES_SCHEMA, read_table
 
-    table, _ = read_table(path, schema=SCORES_SCHEMA)
-    columns = (column.to_numpy() for column in table.sort_by("sentence").columns)
-    sentence, n_words, status, *spans, f1 = columns
-    return Scored(sentence, n_words, status, f1_counts(*spans, f1=f1.astype(np.float64) / 100))
+    table = read_table(path, schema=SCORES_SCHEMA)[0].sort_by("sentence")
+    sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
+    each = dict(zip(table.column_names[3:-1], counts, strict=True))
+    spans = (each["gold"], each["predicted"], each["matched"])
+    known = f1_counts(*spans, f1=f1.astype(np.float64) / 100)
+    return Scored(sentence, n_words, status, replace(known, **each))
 
 
 def score(
@@ -358,7 +375,7 @@ def _headed(gold: Parses, parses: Parses) -> Counts:
 def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, Any], Confusion | None]:
     """Count labelled brackets; return no counts where the two sides share no label."""
     trees = gold.trees, parses.trees
-    if not _shared(*(side.label_of_each() for side in trees)):
+    if not _shared(*((side.labels, side.label_names) for side in trees)):
         return {}, None
     parsed = parses.status != SKIPPED
     confusion, rows = label_confusion(*(side.take(np.flatnonzero(parsed)) for side in trees))
@@ -376,19 +393,23 @@ def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, Any], Confusion |
 
 def _tagged(gold: Parses, parses: Parses) -> dict[str, _Ints]:
     """Count words and right tags; return no counts where the two sides share no tag."""
-    sides = gold.trees.tag_of_each(), parses.trees.tag_of_each()
-    if not _shared(*sides):
+    trees = gold.trees, parses.trees
+    if not _shared(*((side.tags, side.tag_names) for side in trees)):
         return {}
     words = np.where((parses.status != SKIPPED) & (parses.n_words > 1), parses.n_words, 0)
-    right = np.equal(*map(np.array, sides))
+    right = np.equal(*(np.array(side.tag_of_each()) for side in trees))
     sentence = np.repeat(np.arange(len(parses)), parses.n_words)
     counts = np.bincount(sentence[right], minlength=len(parses))
     return {"tagged_words": words, "tagged_right": np.where(words, counts, 0)}
 
 
-def _shared(*sides: list[str] | None) -> set[str]:
-    """Return the names that all sides use, except dummies."""
-    return set.intersection(*({*(names or ())} - {NO_LABEL} for names in sides))
+def _shared(*sides: tuple[NDArray[np.int32] | None, Sequence[str]]) -> set[str]:
+    """Return the names that all sides use, except dummies; a side is numbers and their names."""
+    used = (
+        set() if codes is None else {names[x] for x in np.flatnonzero(np.bincount(codes)).tolist()}
+        for codes, names in sides
+    )
+    return set.intersection(*used) - {NO_LABEL}
 
 
 def upper_bound(

@@ -18,7 +18,7 @@ from attree.base.errors import AttreeError
 from attree.base.tables import Table, number, show
 from attree.evaluation import HEADED, HEADINGS, METRICS
 from attree.evaluation.baselines import ONE_TREE, fixed_parses
-from attree.evaluation.metrics import Counts, Scored, mean, score, upper_bound
+from attree.evaluation.metrics import Scored, mean, score, upper_bound
 from attree.evaluation.resampling import RESAMPLES, interval, paired_bootstraps
 from attree.treebank.as_table import Treebank, is_table
 from attree.treebank.check import MOST_SENTENCES
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
     from attree.trees.tree import Tree
 
-#: scores with intervals and p values, against constituency trees
-_TESTED = ("corpus_f1", "labelled_f1")
-_PLAIN = tuple(metric for metric in HEADINGS if metric not in _TESTED)
 #: A note names a system if more than this share of its spans has labels that no gold tree has.
 _OTHER_LABELS = 0.2
 _SHOWN = 4
@@ -199,8 +196,9 @@ class Evaluation:
         self._notes = notes
         self._headed = gold.parses.trees.heads is not None
         #: scores with intervals and p values, and those without
-        self._tested = tuple(HEADED) if self._headed else _TESTED
-        self._plain = () if self._headed else _PLAIN
+        fitting = (name for name in METRICS if (name in HEADED) == self._headed)
+        self._tested = tuple(name for name in fitting if METRICS[name].tested)
+        self._plain = () if self._headed else tuple(n for n in HEADINGS if n not in self._tested)
         self.rows = [self._row(system) for system in systems]
 
     @property
@@ -235,9 +233,7 @@ class Evaluation:
             return {}
         missing = scored.sentence[scored.each.skipped]
         lost = gold.take(np.flatnonzero(np.isin(gold.sentence, missing)))
-        # scoring gold trees against themselves counts their spans and brackets
-        of = score(lost, lost).counts
-        whole = counts + Counts(gold=of.gold, labelled_gold=of.labelled_gold, subtrees=of.subtrees)
+        whole = counts + score(lost, lost).counts.all_missed()
         return {
             name: getattr(whole, name)
             for name in self._tested

@@ -298,8 +298,10 @@ class Tables(Section):
     def options(self, wildcards: Any, input: Any) -> str:
         """Return the options of a table."""
         table = self.config.tables[wildcards.table]
-        figures = {"published": list(input.published), "published-table": table.published}
-        return as_options({"title": table.title, **(figures if input.published else {})})
+        options = table.given("runs", "published")
+        if input.published:
+            options |= {"published": list(input.published), "published-table": table.published}
+        return as_options(options)
 
 
 class Comparisons(Tables):

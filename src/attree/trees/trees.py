@@ -261,7 +261,7 @@ def _encode(names: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
 
 
 def _decode(codes: NDArray[np.int32] | None, names: tuple[str, ...]) -> list[str] | None:
-    return None if codes is None else [names[code] for code in codes.tolist()]
+    return None if codes is None else np.array(names, object)[codes].tolist()
 
 
 def _recode(
