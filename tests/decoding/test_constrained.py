@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from attree.base.errors import NotFiniteError
 from attree.decoding import DECODERS
 from attree.decoding.batch import decode
-from attree.decoding.constrained import MAXIMISED, SplitChart
-from attree.decoding.decoders import span_marginals
+from attree.decoding.constrained import SplitChart
+from attree.decoding.decoders import MAXIMISED, span_marginals
 from attree.trees.constraints import Constraints
 from tests import drawn
 from tests.decoding.test_decoders import log_probabilities

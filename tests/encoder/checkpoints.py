@@ -151,6 +151,8 @@ FAMILIES: dict[str, tuple[dict[str, Any], Callable[[], PreTrainedTokenizerFast]]
 
 #: Families that attree knows nothing of by name.
 UNKNOWN = {"ernie": (_BERT, _word_piece)}
+#: Families whose products are in no linear layer of torch.
+QUANTISED = {"ibert": (_ROBERTA, _byte_level)}
 
 _GPT2 = {"n_layer": 3, "n_head": 4, "n_embd": 32, "vocab_size": VOCABULARY, "n_positions": 64}
 _T5 = {"num_layers": 3, "num_heads": 4, "d_model": 32, "d_kv": 8, "d_ff": 48}
@@ -164,7 +166,7 @@ REFUSED = {
 
 def save(family: str, folder: Path, *, seed: int = 0) -> EncoderSource:
     """Save a random checkpoint of ``family`` in ``folder``; its attention is far from uniform."""
-    settings, make_tokeniser = (FAMILIES | UNKNOWN | REFUSED)[family]
+    settings, make_tokeniser = (FAMILIES | UNKNOWN | QUANTISED | REFUSED)[family]
     torch.manual_seed(seed)
     model = AutoModel.from_config(AutoConfig.for_model(family, **settings)).eval()
     with torch.no_grad():

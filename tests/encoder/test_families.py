@@ -22,7 +22,7 @@ from attree.encoder.packed import rounded
 from attree.encoder.pieces import Pieces, pad
 from attree.encoder.source import resolve
 from attree.encoder.weights import layers_of, read_model
-from tests.encoder.checkpoints import FAMILIES, TEXT, UNKNOWN, at, edit, save
+from tests.encoder.checkpoints import FAMILIES, QUANTISED, TEXT, UNKNOWN, at, edit, save
 from tests.refusals import refused
 
 SENTENCES = [line.split() for line in TEXT] + [["a"]]
@@ -106,6 +106,21 @@ def test_attention_and_states_equal_those_of_transformers(
     heads_of_first = ours.attention[0, :, :4, :4].reshape(len(heads), -1)
     spread = heads_of_first.amax(dim=1) - heads_of_first.amin(dim=1)
     assert float(spread.max()) > 0.05, "the check would pass on uniform attention"
+
+
+@pytest.mark.parametrize("family", sorted(QUANTISED))
+def test_an_encoder_without_layers_and_tables_of_torch_is_read(family: str, tmp_path: Path) -> None:
+    save(family, tmp_path)
+    encoder = load_encoder(resolve(at(tmp_path)), device="cpu")
+    reference = AutoModel.from_pretrained(tmp_path, attn_implementation="eager").eval()
+    batch = encoder.tokenise(SENTENCES)
+    with torch.inference_mode():
+        theirs = reference(**padded(encoder, batch), output_attentions=True)
+    ours = encoder.run(batch, heads=[(1, 2)]).attention
+    for row, pieces in enumerate(batch):
+        expected = naive_words(theirs.attentions[1][row, 2:3].numpy(), pieces)
+        n = pieces.n_words
+        np.testing.assert_allclose(ours[row, :, :n, :n], expected, atol=2e-6)
 
 
 def test_some_heads_in_any_order_equal_all_heads(encoder: Encoder) -> None:

@@ -5,7 +5,6 @@ Penalties in the scores keep trees to the constraints: see :meth:`Constraints.pe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,14 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.decoding.batch import scores_of_spans
-from attree.decoding.decoders import (
-    binary_trees,
-    chart,
-    greedy,
-    log_shares,
-    marginal_scores,
-    with_terms,
-)
+from attree.decoding.decoders import GREEDY, MAXIMISED, binary_trees, chart, with_terms
 from attree.decoding.k_best import BestTrees, Ranked
 from attree.decoding.kernels import add_best
 from attree.scoring.tables import SplitScores, split_scores, transform
@@ -29,14 +21,6 @@ from attree.treebank.binarise import binarise
 from attree.trees.constraints import Constraints
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
-
-#: decoder → the scores that it maximises without constraints, which may overwrite the given ones
-MAXIMISED: dict[str, Callable[[SplitScores], SplitScores]] = {
-    "greedy": with_terms,
-    "chart": with_terms,
-    "normalised_chart": log_shares,
-    "marginal_chart": marginal_scores,
-}
 
 
 def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) -> Trees:
@@ -56,13 +40,13 @@ def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) ->
     """
     penalties = constraints.penalties(int(scores.n_words[0]))
     penalties = (penalties + penalties.T).ravel()
-    if decoder == "greedy":
+    if decoder in GREEDY:
         # a split must also count the penalties that its parts cannot avoid
         add_best(scores.n_words, penalties)
     maximised = _maximised(scores, decoder)
     penalised = replace(maximised, terms=maximised.terms + penalties)
-    search = greedy if decoder == "greedy" else chart
-    trees = binary_trees(scores.n_words, partial(search, penalised))
+    search = partial(GREEDY.get(decoder, chart), penalised)
+    trees = binary_trees(scores.n_words, search)
     forbidden = set(constraints.forbidden)
     spans = zip(trees.starts.tolist(), trees.ends.tolist(), strict=True)
     allowed = np.array([span not in forbidden for span in spans], bool)
@@ -133,8 +117,8 @@ class SplitChart:
         Raises:
             AttreeError: the decoder does not compare whole trees.
         """
-        if self.decoder == "greedy":
-            problem = "this parser's decoder, greedy, compares splits and not whole trees"
+        if self.decoder in GREEDY:
+            problem = f"this parser's decoder, {self.decoder}, compares splits and not whole trees"
             fix = "take a parser that decodes by a chart, such as upio-log or tree-crf-full"
             raise AttreeError("no-whole-trees", problem, fix=fix)
         maximised = _maximised(self.scores, self.decoder)

@@ -90,3 +90,14 @@ def add_best_sums(scores: SplitScores) -> None:
         add_best_with_cross(scores.n_words, scores.prefix, scores.terms)
     else:
         add_best(scores.n_words, scores.terms)
+
+
+#: The decoders that compare the splits of one span at a time, not whole trees.
+GREEDY = {"greedy": greedy}
+#: decoder → the scores that it maximises without constraints, which may overwrite the given ones
+MAXIMISED: dict[str, Callable[[SplitScores], SplitScores]] = {
+    "greedy": with_terms,
+    "chart": with_terms,
+    "normalised_chart": log_shares,
+    "marginal_chart": marginal_scores,
+}

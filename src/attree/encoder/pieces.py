@@ -258,7 +258,10 @@ def read_unigram(folder: Path) -> UnigramTokeniser | None:
 
 def check_pieces(pieces: int, model: Any, folder: Path) -> None:
     """Refuse a tokeniser with more pieces than ``model`` has embeddings."""
-    if pieces > model.get_input_embeddings().num_embeddings:
+    table = model.get_input_embeddings()
+    # of quantised tables transformers tells no size
+    size = table.num_embeddings if hasattr(table, "num_embeddings") else len(table.weight)
+    if pieces > size:
         problem = "the tokeniser has more pieces than the encoder has embeddings"
         fix = "check that tokeniser and model.safetensors belong together"
         raise AttreeError("piece-count", problem, file=folder, fix=fix)

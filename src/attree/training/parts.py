@@ -132,7 +132,8 @@ class ProjectionPart(ScorePart):
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
         """Start from the encoder's query and key, or at random."""
         generator = torch.Generator().manual_seed(plan.seed)
-        weights = [encoder.query_key(number) for number in self.layers]
+        layers = () if plan.start == "random" else self.layers
+        weights = [encoder.query_key(number) for number in layers]
         initialise(self.projection, weights, how=plan.start, generator=generator)
 
     def reads(self) -> tuple[Any, ...]:
