@@ -267,6 +267,8 @@ def test_each_mistake_is_one_line(
     ran = parse(corpus, tmp_path / "out", "--limit", "10", *options)
     assert ran.status == 1
     assert said in ran.err.splitlines()[-1]
+    if "--slurm" in options:
+        assert not (tmp_path / "out").exists()
 
 
 def listening(group: int) -> dict[str, int]:

@@ -64,7 +64,7 @@ class _Shard:
         asked: positions of the rows whose sentences are parsed.
         prepared: these sentences.
         trees: of the batches decoded so far.
-        encoder_seconds: how long the encoder took for them.
+        encoder_seconds: how long the encoder took for each batch; threads append to it.
     """
 
     number: int
@@ -75,7 +75,7 @@ class _Shard:
     asked: list[int]
     prepared: Prepared
     trees: list[Trees] = field(default_factory=list)
-    encoder_seconds: float = 0.0
+    encoder_seconds: list[float] = field(default_factory=list)
 
 
 class Pipeline:
@@ -214,7 +214,7 @@ class Pipeline:
         if self._since_trimmed >= _LINES_TO_TRIM:
             self._since_trimmed = 0
             give_memory_back()
-        return Done(statistics, shard.encoder_seconds)
+        return Done(statistics, sum(shard.encoder_seconds))
 
     def _settle(self, shard: _Shard) -> None:
         """Set the status and the tree of each row; a row without a tree loses its words."""
@@ -271,7 +271,7 @@ def _encode(shard: _Shard, group: NDArray[np.int64]) -> Callable[[], Trees] | No
         return None
     began = time.perf_counter()
     features = _run_step(shard.future, partial(shard.prepared.encode, group))
-    shard.encoder_seconds += time.perf_counter() - began
+    shard.encoder_seconds.append(time.perf_counter() - began)
     return None if features is None else partial(shard.prepared.decode, group, features)
 
 

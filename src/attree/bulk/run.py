@@ -69,6 +69,11 @@ def parse_corpus(
     """
     began = time.monotonic()
     folder = Path(setup.folder)
+    if place.cluster is not None:
+        from attree.base.cluster import CLUSTERS
+
+        kind, asked = place.cluster
+        CLUSTERS[kind].parse(asked)  # a wrong setting begins no folder
     with folders.only_run(folder, unlock=run.unlock):
         manifest = _manifest(inputs, setup, run)
         whole = folders.whole_shards(folder)
