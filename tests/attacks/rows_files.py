@@ -253,7 +253,6 @@ def _refused_text() -> Iterator[Row]:
     yield _bulk_refused("column", table, "column", options="--column evil")
     good = {"in.txt": "a cat\n"}
     for name, options, says in (
-        ("too-long", "--too-long evil", "evil"),
         ("encoder-is-text", "--encoder in.txt", "in.txt"),
         ("device-evil", "--device evil", "unknown-device"),
         ("slurm-key", "--slurm foo=bar", "foo"),
@@ -265,6 +264,7 @@ def _refused_text() -> Iterator[Row]:
         ("scheduler", "--scheduler evil://x", "scheduler"),
     ):
         yield _bulk_refused(name, good, says, options=options)
+    yield _bulk_refused("too-long", good, "evil", options="--too-long evil", status=2)
     path = {"PATH": "/nowhere"}
     yield _bulk_refused(
         "slurm-absent", good, "sbatch", options="--slurm queue=x", environment=path, seconds=15
