@@ -98,17 +98,16 @@ HEADS_SCHEMA = schema_of(
 )
 
 
+#: The counts (``attree.evaluation.metrics.Counts``) of each sentence that intervals are made of.
+COUNTED = ("gold", "predicted", "matched")
 #: One row per scored sentence: distinct spans of two words and more, with the whole sentence
 #: (0 where there is no tree to score), and F1 in percent without it (null where it does not count).
-#: The columns between are counts of ``attree.evaluation.metrics`` that intervals need.
 SCORES_SCHEMA = schema_of(
     "sentence_f1",
     sentence=INT,
     n_words=INT,
     status=TEXT,
-    gold=INT,
-    predicted=INT,
-    matched=INT,
+    **dict.fromkeys(COUNTED, INT),
     sentence_f1=FLOAT,
 )
 

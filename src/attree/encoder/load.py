@@ -200,13 +200,14 @@ def load_encoder(
     threads: int | None = None,
     trained: bool = False,
 ) -> Encoder:
-    """Load an encoder for inference.
+    """Load an encoder.
 
     Args:
         encoder: a resolved description.
         device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU if there is one.
         threads: threads of a CPU run; by default torch's choice (``OMP_NUM_THREADS``).
-        trained: whether this process will train weights in the encoder's layers.
+        trained: whether this process will train weights in the encoder's layers; the first encoder
+            that it loads decides.
 
     Raises:
         AttreeError: the checkpoint is missing, has changed, or cannot be loaded.

@@ -293,11 +293,11 @@ def f1_counts(gold: _Ints, predicted: _Ints, shared: _Ints, *, f1: _Floats) -> C
 def read_scored(path: Path) -> Scored:
     """Read the rows that `attree score` wrote of each sentence, which have the counts of F1."""
     # training imports this module, and the first tree must not wait for pyarrow
-    from attree.base.schemas import SCORES_SCHEMA, read_table
+    from attree.base.schemas import COUNTED, SCORES_SCHEMA, read_table
 
     table = read_table(path, schema=SCORES_SCHEMA)[0].sort_by("sentence")
     sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
-    each = dict(zip(table.column_names[3:-1], counts, strict=True))
+    each = dict(zip(COUNTED, counts, strict=True))
     spans = (each["gold"], each["predicted"], each["matched"])
     known = f1_counts(*spans, f1=f1.astype(np.float64) / 100)
     return Scored(sentence, n_words, status, replace(known, **each))

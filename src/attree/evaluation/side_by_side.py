@@ -195,8 +195,8 @@ class Evaluation:
         self.gold, self.systems, self._max_words = gold, systems, max_words
         self._notes = notes
         self._headed = gold.parses.trees.heads is not None
-        #: scores with intervals and p values, and those without
         fitting = (name for name in METRICS if (name in HEADED) == self._headed)
+        #: scores with intervals and p values, and those without
         self._tested = tuple(name for name in fitting if METRICS[name].tested)
         self._plain = () if self._headed else tuple(n for n in HEADINGS if n not in self._tested)
         self.rows = [self._row(system) for system in systems]

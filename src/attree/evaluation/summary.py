@@ -96,10 +96,9 @@ def score_parses(
     }
     record = provenance(code=CODE, settings=how, parses=history.get("provenance", history))
     each, f1 = scored.each, pa.array(100.0 * scored.sentence_f1, from_pandas=True)
-    names = schemas.SCORES_SCHEMA.names
     columns = [scored.sentence, scored.n_words, scored.status]
-    columns += [*(getattr(each, count) for count in names[3:-1]), f1]
-    rows = pa.table(columns, names=names)
+    columns += [*(getattr(each, count) for count in schemas.COUNTED), f1]
+    rows = pa.table(columns, names=schemas.SCORES_SCHEMA.names)
     schemas.write_table(output, rows, schema=schemas.SCORES_SCHEMA, metadata={**facts, **record})
     result = {
         **facts,
