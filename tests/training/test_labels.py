@@ -81,17 +81,18 @@ def test_the_likelihood_sums_over_binarisations(seed: int, n: int):
     n=st.integers(2, 5),
     threshold=st.sampled_from([0.1, 0.35]),
     unlabelled=st.sampled_from([0.0, 0.25, 1.0]),
+    of_words=st.sampled_from([0.0, 0.3, 0.6]),
 )
 def test_the_tree_has_the_highest_expected_gain(
-    seed: int, n: int, threshold: float, unlabelled: float
+    seed: int, n: int, threshold: float, unlabelled: float, of_words: float
 ):
     scores = example(seed, n)
-    value = gains(scores, threshold, unlabelled)
+    value = gains(scores, threshold, unlabelled, of_words)
     best = max(
         sum(value[span][int(span == (0, n)) :].max() for span in reference.with_words(tree, n))
         for tree in reference.trees(0, n)
     )
-    found = decode_labelled(scores, threshold, unlabelled=unlabelled).of(0)
+    found = decode_labelled(scores, threshold, unlabelled=unlabelled, of_words=of_words).of(0)
     assert found.labels is not None
     reached = sum(
         value[span][NAMES.index("+".join(chain))] for span, chain in _chains(found).items()
@@ -100,7 +101,9 @@ def test_the_tree_has_the_highest_expected_gain(
     assert found.spans[0] == (0, n)
 
 
-def gains(scores: SpanScores, threshold: float, unlabelled: float = 0.0) -> np.ndarray:
+def gains(
+    scores: SpanScores, threshold: float, unlabelled: float = 0.0, of_words: float = 0.0
+) -> np.ndarray:
     """What a phrase of each label is expected to have right, less the threshold, by loops."""
     n, names = int(scores.n_words[0]), scores.label_names
     likely = marginals(scores.span.numpy(), scores.n_words.numpy())[0]
@@ -108,18 +111,18 @@ def gains(scores: SpanScores, threshold: float, unlabelled: float = 0.0) -> np.n
     chances = scores.labels[0].exp().numpy()
     found = np.zeros(chances.shape)
     for i, j in zip(*np.triu_indices(n + 1, 1), strict=True):
+        share = unlabelled if j - i > 1 else 0.0
+        least = threshold if j - i > 1 else max(threshold, of_words)
         for place, name in enumerate(names):
             labels = _bag(name)
             right = sum(
                 chance * (labels & _bag(other)).total()
                 for other, chance in zip(names, chances[i, j], strict=True)
             )
-            found[i, j, place] = (1 - unlabelled) * (
-                likely[i, j] * right - threshold * labels.total()
-            )
+            found[i, j, place] = (1 - share) * (likely[i, j] * right - least * labels.total())
             if labels:
                 phrase = likely[i, j] * (1.0 - chances[i, j, 0])
-                found[i, j, place] += unlabelled * (phrase - threshold)
+                found[i, j, place] += share * (phrase - least)
     return found
 
 

@@ -341,8 +341,8 @@ class TrainedChart:
         """Return the trees, with marginals if the parser has a distribution over trees."""
         scores, recipe = self.scores, self.recipe
         if recipe.decoder == "labelled_risk":
-            least, share = self.threshold or recipe.threshold, recipe.unlabelled
-            return with_tags(decode_labelled(scores, least, constraints, unlabelled=share), scores)
+            best = decode_labelled(scores, constraints=constraints, **self._labelled)
+            return with_tags(best, scores)
         trees = decode(scores, recipe.score, recipe.decoder, self.threshold, constraints)
         if recipe.has_distribution and constraints is not None:
             likely = self.marginals(constraints)
@@ -350,6 +350,12 @@ class TrainedChart:
         elif recipe.has_distribution and trees.marginals is None:
             trees = replace(trees, marginals=likelihoods(scores, trees))
         return with_tags(trees, scores)
+
+    @property
+    def _labelled(self) -> dict[str, float]:
+        """What labelled trees maximise, as :func:`decode_labelled` takes it."""
+        least, recipe = self.threshold or self.recipe.threshold, self.recipe
+        return {"threshold": least, "unlabelled": recipe.unlabelled, "of_words": recipe.of_words}
 
     def best(self, k: int) -> Ranked:
         """Return the k best trees by what the decoder maximises, with the parser's span scores.
@@ -359,8 +365,7 @@ class TrainedChart:
         """
         span, n_words = self._arrays()
         if self.recipe.decoder == "labelled_risk":
-            least, share = self.threshold or self.recipe.threshold, self.recipe.unlabelled
-            ranked = best_labelled(self.scores, least, k, unlabelled=share)
+            ranked = best_labelled(self.scores, k=k, **self._labelled)
             rows = range(len(ranked.trees))
             tagged = [with_tags(ranked.trees.take([row]), self.scores) for row in rows]
             return replace(ranked, trees=Trees.concatenate(tagged))
