@@ -21,7 +21,7 @@ from attree.training.fit import choose, fit, start_parser
 from attree.training.gold import GoldTrees, gold_batch, gold_tree, partly_bracketed_tree, read_trees
 from attree.training.inside import marginals
 from attree.training.label_fit import Guess, _logits, labelled_spans
-from attree.training.label_trees import decode_labelled
+from attree.training.label_trees import Aim, decode_labelled
 from attree.training.objectives import labelled_tree_crf
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import BatchSource, LabelPart
@@ -92,7 +92,7 @@ def test_the_tree_has_the_highest_expected_gain(
         sum(value[span][int(span == (0, n)) :].max() for span in reference.with_words(tree, n))
         for tree in reference.trees(0, n)
     )
-    found = decode_labelled(scores, threshold, unlabelled=unlabelled, of_words=of_words).of(0)
+    found = decode_labelled(scores, Aim(threshold, unlabelled, of_words)).of(0)
     assert found.labels is not None
     reached = sum(
         value[span][NAMES.index("+".join(chain))] for span, chain in _chains(found).items()
@@ -314,7 +314,7 @@ def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():
     labels[0, :, :, 0] = 5.0
     span = torch.zeros(1, 3, 3, dtype=torch.float64)
     scores = SpanScores(span, span, torch.tensor([2]), labels, ("", name))
-    assert decode_labelled(scores, 0.2).of(0).labels == ("A+B", "C")
+    assert decode_labelled(scores, Aim(0.2)).of(0).labels == ("A+B", "C")
 
 
 @pytest.fixture(scope="module")

@@ -205,14 +205,17 @@ def _pairs(a: NDArray[np.int64], b: NDArray[np.int64]) -> tuple[NDArray[np.int64
     places = [_place_among_equals(values) for values in ascending]
     most = 1 + max(place.max(initial=0) for place in places)
     first, second = (x * most + place for x, place in zip(ascending, places, strict=True))
-    at = np.searchsorted(first, second)
-    equal = np.append(first, -1)[at] == second
-    return orders[0][at[equal]], orders[1][equal]
+    both = np.concatenate((first, second))
+    order = np.argsort(both, kind="stable")  # merges two ascending runs
+    equal = np.flatnonzero(np.diff(both[order]) == 0)
+    return orders[0][order[equal]], orders[1][order[equal + 1] - first.size]
 
 
 def _place_among_equals(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each value how many equal ones stand before it."""
+    """Return for each value, or for all, how many equal ones stand before it."""
     firsts = np.flatnonzero(np.diff(ascending, prepend=-1))
+    if firsts.size == ascending.size:  # nearly always
+        return np.zeros(1, np.int64)
     lengths = np.diff(firsts, append=ascending.size)
     return np.arange(ascending.size) - np.repeat(firsts, lengths)
 

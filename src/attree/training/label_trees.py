@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,14 +29,21 @@ _REQUIRED = 1e6
 _LEAST = 1e-300
 
 
-def decode_labelled(
-    scores: SpanScores,
-    threshold: float,
-    constraints: Constraints | None = None,
-    *,
-    unlabelled: float = 0.0,
-    of_words: float = 0.0,
-) -> Trees:
+class Aim(NamedTuple):
+    """What labelled trees maximise, see :func:`decode_labelled`.
+
+    Attributes:
+        threshold: what a label must gain to be kept.
+        unlabelled: ``u``, the share of unlabelled F1.
+        of_words: the threshold of phrases of one word, if it is higher.
+    """
+
+    threshold: float
+    unlabelled: float = 0.0
+    of_words: float = 0.0
+
+
+def decode_labelled(scores: SpanScores, aim: Aim, constraints: Constraints | None = None) -> Trees:
     """Return the trees of the highest expected labelled F1, or of a mean with unlabelled F1.
 
     A tree maximises ``Σ (p(span) ((1 − u) p(label | span) + u p(any label | span)) − threshold)``
@@ -45,10 +53,8 @@ def decode_labelled(
 
     Args:
         scores: of a batch, with labels.
-        threshold: what a label must gain to be kept.
+        aim: what is maximised.
         constraints: for a batch of one sentence.
-        unlabelled: ``u``, the share of unlabelled F1.
-        of_words: the threshold of phrases of one word, if it is higher.
 
     Returns:
         labelled trees; the score of a span is its log probability, its marginal the probability
@@ -59,8 +65,8 @@ def decode_labelled(
     """
     chart = _LabelChart(scores, constraints)
     # a label is at most as probable as its span: spans below the threshold cannot gain
-    cells = np.nonzero(chart.likely > min(threshold, 1.0 - 1e-6))
-    gains = chart.gains(cells, threshold, unlabelled, of_words)
+    cells = np.nonzero(chart.likely > min(aim.threshold, 1.0 - 1e-6))
+    gains = chart.gains(cells, aim)
     gain, chain = np.zeros(chart.likely.shape), np.zeros(chart.likely.shape, np.int64)
     gain[cells], chain[cells] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
     nodes = _best_nodes(gain, scores.n_words)
@@ -124,16 +130,12 @@ class _LabelChart:
         chances[self._whole(cells)] = 1.0
         return np.clip(chances, 0.0, 1.0)
 
-    def gains(
-        self, cells: tuple[_Ints, ...], threshold: float, unlabelled: float, of_words: float
-    ) -> _Floats:
+    def gains(self, cells: tuple[_Ints, ...], aim: Aim) -> _Floats:
         """Return the gain of each chain on some spans, (cells, chains), -inf if not allowed."""
         chances, likely = self.labels(cells), self.likely[cells][:, None]
         gains, word = np.empty_like(chances), cells[2] - cells[1] == 1
-        for rows, least, share in (
-            (~word, threshold, unlabelled),
-            (word, max(threshold, of_words), 0.0),
-        ):
+        of_words = (word, max(aim.threshold, aim.of_words), 0.0)
+        for rows, least, share in ((~word, aim.threshold, aim.unlabelled), of_words):
             credit, size = _credit(self.scores.label_names, share)
             # by torch, which keeps to the threads that it was given: numpy's own wait by spinning
             shares = torch.from_numpy(chances[rows]) @ torch.from_numpy(credit)
@@ -276,14 +278,7 @@ class Conditions:
         return shares
 
 
-def best_labelled(
-    scores: SpanScores,
-    threshold: float,
-    k: int,
-    *,
-    unlabelled: float = 0.0,
-    of_words: float = 0.0,
-) -> Ranked:
+def best_labelled(scores: SpanScores, aim: Aim, k: int) -> Ranked:
     """Return the k labelled trees of the highest expected gain, all different, the best first.
 
     A tree's score is the sum that :func:`decode_labelled` maximises; its tree comes first. A tree's
@@ -292,10 +287,8 @@ def best_labelled(
 
     Args:
         scores: of a batch of one sentence, with labels.
-        threshold: what a label must gain.
+        aim: what is maximised.
         k: number of trees; fewer are returned if there are fewer.
-        unlabelled: the share of unlabelled F1.
-        of_words: the threshold of phrases of one word, if it is higher.
 
     Raises:
         NotFiniteError: the sentence's scores are NaN or infinite.
@@ -305,7 +298,7 @@ def best_labelled(
     gains = np.zeros((side, side, len(scores.label_names)))
     starts, ends = np.triu_indices(side, 1)
     cells = (np.zeros_like(starts), starts, ends)
-    gains[starts, ends] = chart.gains(cells, threshold, unlabelled, of_words)
+    gains[starts, ends] = chart.gains(cells, aim)
     label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
     _, start, end = _best_nodes(gain[None], scores.n_words)
     nodes = zip(start.tolist(), end.tolist(), label[start, end].tolist(), strict=True)

@@ -31,6 +31,7 @@ from attree.training.features import run
 from attree.training.gold import GoldTree
 from attree.training.inside import log_partition, marginals
 from attree.training.label_trees import (
+    Aim,
     best_labelled,
     best_optional,
     decode_labelled,
@@ -341,8 +342,7 @@ class TrainedChart:
         """Return the trees, with marginals if the parser has a distribution over trees."""
         scores, recipe = self.scores, self.recipe
         if recipe.decoder == "labelled_risk":
-            best = decode_labelled(scores, constraints=constraints, **self._labelled)
-            return with_tags(best, scores)
+            return with_tags(decode_labelled(scores, self._aim, constraints), scores)
         trees = decode(scores, recipe.score, recipe.decoder, self.threshold, constraints)
         if recipe.has_distribution and constraints is not None:
             likely = self.marginals(constraints)
@@ -352,10 +352,9 @@ class TrainedChart:
         return with_tags(trees, scores)
 
     @property
-    def _labelled(self) -> dict[str, float]:
-        """What labelled trees maximise, as :func:`decode_labelled` takes it."""
-        least, recipe = self.threshold or self.recipe.threshold, self.recipe
-        return {"threshold": least, "unlabelled": recipe.unlabelled, "of_words": recipe.of_words}
+    def _aim(self) -> Aim:
+        recipe = self.recipe
+        return Aim(self.threshold or recipe.threshold, recipe.unlabelled, recipe.of_words)
 
     def best(self, k: int) -> Ranked:
         """Return the k best trees by what the decoder maximises, with the parser's span scores.
@@ -365,7 +364,7 @@ class TrainedChart:
         """
         span, n_words = self._arrays()
         if self.recipe.decoder == "labelled_risk":
-            ranked = best_labelled(self.scores, k=k, **self._labelled)
+            ranked = best_labelled(self.scores, self._aim, k)
             rows = range(len(ranked.trees))
             tagged = [with_tags(ranked.trees.take([row]), self.scores) for row in rows]
             return replace(ranked, trees=Trees.concatenate(tagged))
