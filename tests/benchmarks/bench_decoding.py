@@ -68,11 +68,14 @@ def plain_cky(
                 depth += 1
 
 
-def attention() -> NDArray[np.float16]:
-    """Return random attention-like matrices, flattened: rows are positive and sum to 1."""
+def attention() -> NDArray[np.float32]:
+    """Return random attention-like matrices, flattened, in the type of shards.
+
+    Rows are positive and sum to 1.
+    """
     rng = np.random.default_rng(0)
     rows = rng.dirichlet(np.full(WORDS, 0.5), size=SENTENCES * WORDS)
-    return rows.astype(np.float16).ravel()
+    return rows.astype(np.float32).ravel()
 
 
 def fixed(name: str) -> Parses:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attree.base.compiled import kernel
 from attree.base.errors import AttreeError
 from attree.base.reading import described
 from attree.evaluation.spans import DistinctSpans, cells_of, distinct
@@ -200,24 +201,23 @@ def _counted(trees: Trees, ids: dict[str, int]) -> tuple[NDArray[np.int64], ...]
 
 def _pairs(a: NDArray[np.int64], b: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """Pair equal values: the first with the first, the second with the second; return positions."""
-    orders = [np.argsort(values, kind="stable") for values in (a, b)]
-    ascending = [values[order] for values, order in zip((a, b), orders, strict=True)]
-    places = [_place_among_equals(values) for values in ascending]
-    most = 1 + max(place.max(initial=0) for place in places)
-    first, second = (x * most + place for x, place in zip(ascending, places, strict=True))
-    both = np.concatenate((first, second))
-    order = np.argsort(both, kind="stable")  # merges two ascending runs
-    equal = np.flatnonzero(np.diff(both[order]) == 0)
-    return orders[0][order[equal]], orders[1][order[equal + 1] - first.size]
+    order, other = (np.argsort(values, kind="stable") for values in (a, b))
+    first, second = np.empty((2, min(a.size, b.size)), np.int64)
+    count = _merge(a[order], b[other], first, second)
+    return order[first[:count]], other[second[:count]]
 
 
-def _place_among_equals(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each value, or for all, how many equal ones stand before it."""
-    firsts = np.flatnonzero(np.diff(ascending, prepend=-1))
-    if firsts.size == ascending.size:  # nearly always
-        return np.zeros(1, np.int64)
-    lengths = np.diff(firsts, append=ascending.size)
-    return np.arange(ascending.size) - np.repeat(firsts, lengths)
+@kernel
+def _merge(
+    a: NDArray[np.int64], b: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64]
+) -> int:
+    """Write the places of equal values in two ascending arrays, and return how many there are."""
+    i = j = count = 0
+    while i < a.size and j < b.size:
+        first[count : count + 1], second[count : count + 1] = i, j
+        count += a[i] == b[j]
+        i, j = i + (a[i] <= b[j]), j + (b[j] <= a[i])
+    return count
 
 
 def label_recall(

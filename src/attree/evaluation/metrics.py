@@ -378,7 +378,9 @@ def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, Any], Confusion |
     if not _shared(*((side.labels, side.label_names) for side in trees)):
         return {}, None
     parsed = parses.status != SKIPPED
-    confusion, rows = label_confusion(*(side.take(np.flatnonzero(parsed)) for side in trees))
+    if not parsed.all():
+        trees = trees[0].take(np.flatnonzero(parsed)), trees[1].take(np.flatnonzero(parsed))
+    confusion, rows = label_confusion(*trees)
     counts = np.zeros((len(parses), 3), np.int64)
     counts[parsed] = rows
     in_both, in_gold, predicted = counts.T
