@@ -22,7 +22,7 @@ from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import distinct_spans
 from attree.scoring import SCORES
 from attree.training.inside import batch_inside_outside
-from attree.training.label_trees import Aim, decode_labelled
+from attree.training.label_trees import decode_labelled
 from tests.command_line import python
 from tests.training.test_labels import example
 
@@ -140,10 +140,10 @@ def test_uncompiled_loops_give_the_same_chances_and_labels(
     arguments = (table, np.array([n, n - 1]), np.stack([allowed > 0.3, allowed > -1]))
     scores = example(seed, n)
     right = batch_inside_outside(*arguments)
-    tree = decode_labelled(scores, Aim(0.3, unlabelled))
+    tree = decode_labelled(scores, 0.3, unlabelled=unlabelled)
     with interpreting_small(True):
         found = batch_inside_outside(*arguments)
-        again = decode_labelled(scores, Aim(0.3, unlabelled))
+        again = decode_labelled(scores, 0.3, unlabelled=unlabelled)
     for one, other in zip(right, found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     assert again.of(0).brackets() == tree.of(0).brackets()

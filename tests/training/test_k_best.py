@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree import Parser
-from attree.training.label_trees import Aim, best_labelled, decode_labelled
+from attree.training.label_trees import best_labelled, decode_labelled
 from attree.training.parser import TrainedChart
 from attree.training.recipes import RECIPES
 from attree.training.scores import SpanScores
@@ -152,11 +152,11 @@ def test_labelled_trees_are_the_best_of_all(n: int, threshold: float):
     """Every tree comes, once, with its score and its probability, best first."""
     for seed in range(1 if n == 3 else 5):
         scores = example(seed, n)
-        value = gains(scores, threshold, 0.25, 0.3)
+        value = gains(scores, threshold, 0.25)
         those = list(labelled_trees(n))
         best = sorted(sum(value[span][x] for span, x in tree.items()) for tree in those)[::-1]
         for k in (1, 7, len(those) + 5):
-            found = best_labelled(scores, Aim(threshold, 0.25, 0.3), k)
+            found = best_labelled(scores, threshold, k, unlabelled=0.25)
             trees = [
                 phrases(found.trees, place, scores.label_names) for place in range(len(found.trees))
             ]
@@ -164,7 +164,7 @@ def test_labelled_trees_are_the_best_of_all(n: int, threshold: float):
             np.testing.assert_allclose(found.scores, best[:k], atol=1e-9)
             own = [sum(value[span][x] for span, x in tree.items()) for tree in trees]
             np.testing.assert_allclose(own, found.scores, atol=1e-9)
-            own = decode_labelled(scores, Aim(threshold, 0.25, 0.3))
+            own = decode_labelled(scores, threshold, unlabelled=0.25)
             assert found.trees.take([0]) == own
         assert sum(found.probabilities) == pytest.approx(1.0)
         for tree, likely in itertools.islice(zip(trees, found.probabilities, strict=True), 40):
@@ -184,13 +184,13 @@ def test_the_best_labelled_trees_of_longer_sentences(seed: int, n: int, threshol
         each = [value[span][1:] for span in (whole, *family)]
         best += sum(np.ix_(*each)).ravel().tolist()
         best = sorted(best, reverse=True)[:k]
-    found = best_labelled(scores, Aim(threshold), k)
+    found = best_labelled(scores, threshold, k)
     np.testing.assert_allclose(found.scores, best, atol=1e-9)
     trees = {
         frozenset(phrases(found.trees, place, scores.label_names).items()) for place in range(k)
     }
     assert len(trees) == k
-    assert found.trees.take([0]) == decode_labelled(scores, Aim(threshold))
+    assert found.trees.take([0]) == decode_labelled(scores, threshold)
 
 
 @settings(max_examples=30, deadline=None)
@@ -216,17 +216,17 @@ def test_trees_of_one_score_begin_with_the_parser_s_own():
     scores = replace(example(0, 4), span=torch.zeros(1, 5, 5, dtype=torch.float64))
     scores = replace(scores, labels=torch.zeros(1, 5, 5, len(NAMES), dtype=torch.float64))
     for threshold in (0.0, 0.3, 0.9):
-        found = best_labelled(scores, Aim(threshold), 30)
+        found = best_labelled(scores, threshold, 30)
         trees = [phrases(found.trees, place, NAMES) for place in range(30)]
         assert len({frozenset(tree.items()) for tree in trees}) == 30
-        assert found.trees.take([0]) == decode_labelled(scores, Aim(threshold))
+        assert found.trees.take([0]) == decode_labelled(scores, threshold)
         assert found.scores == sorted(found.scores, reverse=True)
 
 
 def test_long_sentences_have_their_list_too():
     scores = example(3, 120)
-    found = best_labelled(scores, Aim(0.2), 25)
-    assert found.trees.take([0]) == decode_labelled(scores, Aim(0.2))
+    found = best_labelled(scores, 0.2, 25)
+    assert found.trees.take([0]) == decode_labelled(scores, 0.2)
     trees = {frozenset(phrases(found.trees, place, NAMES).items()) for place in range(25)}
     assert len(trees) == 25
     assert all(0.0 <= chance <= 1.0 for chance in found.probabilities)
@@ -236,4 +236,4 @@ def test_numbers_that_are_not_finite_are_told():
     scores = example(0, 4)
     scores.labels[0, 0, 4, 1] = math.nan
     with refused("not-finite"):
-        best_labelled(scores, Aim(0.2), 3)
+        best_labelled(scores, 0.2, 3)

@@ -21,7 +21,7 @@ from attree.training.fit import choose, fit, start_parser
 from attree.training.gold import GoldTrees, gold_batch, gold_tree, partly_bracketed_tree, read_trees
 from attree.training.inside import marginals
 from attree.training.label_fit import Guess, _logits, labelled_spans
-from attree.training.label_trees import Aim, decode_labelled
+from attree.training.label_trees import decode_labelled
 from attree.training.objectives import labelled_tree_crf
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import BatchSource, LabelPart
@@ -81,18 +81,17 @@ def test_the_likelihood_sums_over_binarisations(seed: int, n: int):
     n=st.integers(2, 5),
     threshold=st.sampled_from([0.1, 0.35]),
     unlabelled=st.sampled_from([0.0, 0.25, 1.0]),
-    of_words=st.sampled_from([0.0, 0.3, 0.6]),
 )
 def test_the_tree_has_the_highest_expected_gain(
-    seed: int, n: int, threshold: float, unlabelled: float, of_words: float
+    seed: int, n: int, threshold: float, unlabelled: float
 ):
     scores = example(seed, n)
-    value = gains(scores, threshold, unlabelled, of_words)
+    value = gains(scores, threshold, unlabelled)
     best = max(
         sum(value[span][int(span == (0, n)) :].max() for span in reference.with_words(tree, n))
         for tree in reference.trees(0, n)
     )
-    found = decode_labelled(scores, Aim(threshold, unlabelled, of_words)).of(0)
+    found = decode_labelled(scores, threshold, unlabelled=unlabelled).of(0)
     assert found.labels is not None
     reached = sum(
         value[span][NAMES.index("+".join(chain))] for span, chain in _chains(found).items()
@@ -101,9 +100,7 @@ def test_the_tree_has_the_highest_expected_gain(
     assert found.spans[0] == (0, n)
 
 
-def gains(
-    scores: SpanScores, threshold: float, unlabelled: float = 0.0, of_words: float = 0.0
-) -> np.ndarray:
+def gains(scores: SpanScores, threshold: float, unlabelled: float = 0.0) -> np.ndarray:
     """What a phrase of each label is expected to have right, less the threshold, by loops."""
     n, names = int(scores.n_words[0]), scores.label_names
     likely = marginals(scores.span.numpy(), scores.n_words.numpy())[0]
@@ -111,18 +108,18 @@ def gains(
     chances = scores.labels[0].exp().numpy()
     found = np.zeros(chances.shape)
     for i, j in zip(*np.triu_indices(n + 1, 1), strict=True):
-        share = unlabelled if j - i > 1 else 0.0
-        least = threshold if j - i > 1 else max(threshold, of_words)
         for place, name in enumerate(names):
             labels = _bag(name)
             right = sum(
                 chance * (labels & _bag(other)).total()
                 for other, chance in zip(names, chances[i, j], strict=True)
             )
-            found[i, j, place] = (1 - share) * (likely[i, j] * right - least * labels.total())
+            found[i, j, place] = (1 - unlabelled) * (
+                likely[i, j] * right - threshold * labels.total()
+            )
             if labels:
                 phrase = likely[i, j] * (1.0 - chances[i, j, 0])
-                found[i, j, place] += share * (phrase - least)
+                found[i, j, place] += unlabelled * (phrase - threshold)
     return found
 
 
@@ -314,7 +311,7 @@ def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():
     labels[0, :, :, 0] = 5.0
     span = torch.zeros(1, 3, 3, dtype=torch.float64)
     scores = SpanScores(span, span, torch.tensor([2]), labels, ("", name))
-    assert decode_labelled(scores, Aim(0.2)).of(0).labels == ("A+B", "C")
+    assert decode_labelled(scores, 0.2).of(0).labels == ("A+B", "C")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,32 +28,25 @@ _REQUIRED = 1e6
 _LEAST = 1e-300
 
 
-class Aim(NamedTuple):
-    """What labelled trees maximise, see :func:`decode_labelled`.
-
-    Attributes:
-        threshold: what a label must gain to be kept.
-        unlabelled: ``u``, the share of unlabelled F1.
-        of_words: the threshold of phrases of one word, if it is higher.
-    """
-
-    threshold: float
-    unlabelled: float = 0.0
-    of_words: float = 0.0
-
-
-def decode_labelled(scores: SpanScores, aim: Aim, constraints: Constraints | None = None) -> Trees:
+def decode_labelled(
+    scores: SpanScores,
+    threshold: float,
+    constraints: Constraints | None = None,
+    *,
+    unlabelled: float = 0.0,
+) -> Trees:
     """Return the trees of the highest expected labelled F1, or of a mean with unlabelled F1.
 
     A tree maximises ``Σ (p(span) ((1 − u) p(label | span) + u p(any label | span)) − threshold)``
     over its labels. The best threshold is half of the F1 that is reached. In a chain each label
-    counts, but the span only once for unlabelled F1, and phrases of one word not at all. Spans that
-    gain nothing are left out, so trees need not be binary; the whole sentence always has a label.
+    counts, but the span only once for unlabelled F1. Spans that gain nothing are left out, so trees
+    need not be binary; the whole sentence always has a label.
 
     Args:
         scores: of a batch, with labels.
-        aim: what is maximised.
+        threshold: what a label must gain to be kept.
         constraints: for a batch of one sentence.
+        unlabelled: ``u``, the share of unlabelled F1.
 
     Returns:
         labelled trees; the score of a span is its log probability, its marginal the probability
@@ -65,8 +57,8 @@ def decode_labelled(scores: SpanScores, aim: Aim, constraints: Constraints | Non
     """
     chart = _LabelChart(scores, constraints)
     # a label is at most as probable as its span: spans below the threshold cannot gain
-    cells = np.nonzero(chart.likely > min(aim.threshold, 1.0 - 1e-6))
-    gains = chart.gains(cells, aim)
+    cells = np.nonzero(chart.likely > min(threshold, 1.0 - 1e-6))
+    gains = chart.gains(cells, threshold, unlabelled)
     gain, chain = np.zeros(chart.likely.shape), np.zeros(chart.likely.shape, np.int64)
     gain[cells], chain[cells] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
     nodes = _best_nodes(gain, scores.n_words)
@@ -130,16 +122,12 @@ class _LabelChart:
         chances[self._whole(cells)] = 1.0
         return np.clip(chances, 0.0, 1.0)
 
-    def gains(self, cells: tuple[_Ints, ...], aim: Aim) -> _Floats:
+    def gains(self, cells: tuple[_Ints, ...], threshold: float, unlabelled: float) -> _Floats:
         """Return the gain of each chain on some spans, (cells, chains), -inf if not allowed."""
-        chances, likely = self.labels(cells), self.likely[cells][:, None]
-        gains, word = np.empty_like(chances), cells[2] - cells[1] == 1
-        of_words = (word, max(aim.threshold, aim.of_words), 0.0)
-        for rows, least, share in ((~word, aim.threshold, aim.unlabelled), of_words):
-            credit, size = _credit(self.scores.label_names, share)
-            # by torch, which keeps to the threads that it was given: numpy's own wait by spinning
-            shares = torch.from_numpy(chances[rows]) @ torch.from_numpy(credit)
-            gains[rows] = shares.numpy() * likely[rows] - least * size
+        credit, size = _credit(self.scores.label_names, unlabelled)
+        # by torch, which keeps to the threads that it was given: numpy's own would wait by spinning
+        shares = torch.from_numpy(self.labels(cells)) @ torch.from_numpy(credit)
+        gains: _Floats = shares.numpy() * self.likely[cells][:, None] - threshold * size
         gains[self._whole(cells), 0] = -np.inf
         if self.limits is not None:
             gains[~self.limits.permitted[cells[1:]]] = -np.inf
@@ -278,7 +266,9 @@ class Conditions:
         return shares
 
 
-def best_labelled(scores: SpanScores, aim: Aim, k: int) -> Ranked:
+def best_labelled(
+    scores: SpanScores, threshold: float, k: int, *, unlabelled: float = 0.0
+) -> Ranked:
     """Return the k labelled trees of the highest expected gain, all different, the best first.
 
     A tree's score is the sum that :func:`decode_labelled` maximises; its tree comes first. A tree's
@@ -287,8 +277,9 @@ def best_labelled(scores: SpanScores, aim: Aim, k: int) -> Ranked:
 
     Args:
         scores: of a batch of one sentence, with labels.
-        aim: what is maximised.
+        threshold: what a label must gain.
         k: number of trees; fewer are returned if there are fewer.
+        unlabelled: the share of unlabelled F1.
 
     Raises:
         NotFiniteError: the sentence's scores are NaN or infinite.
@@ -298,7 +289,7 @@ def best_labelled(scores: SpanScores, aim: Aim, k: int) -> Ranked:
     gains = np.zeros((side, side, len(scores.label_names)))
     starts, ends = np.triu_indices(side, 1)
     cells = (np.zeros_like(starts), starts, ends)
-    gains[starts, ends] = chart.gains(cells, aim)
+    gains[starts, ends] = chart.gains(cells, threshold, unlabelled)
     label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
     _, start, end = _best_nodes(gain[None], scores.n_words)
     nodes = zip(start.tolist(), end.tolist(), label[start, end].tolist(), strict=True)

@@ -31,7 +31,6 @@ from attree.training.features import run
 from attree.training.gold import GoldTree
 from attree.training.inside import log_partition, marginals
 from attree.training.label_trees import (
-    Aim,
     best_labelled,
     best_optional,
     decode_labelled,
@@ -342,7 +341,8 @@ class TrainedChart:
         """Return the trees, with marginals if the parser has a distribution over trees."""
         scores, recipe = self.scores, self.recipe
         if recipe.decoder == "labelled_risk":
-            return with_tags(decode_labelled(scores, self._aim, constraints), scores)
+            least, share = self.threshold or recipe.threshold, recipe.unlabelled
+            return with_tags(decode_labelled(scores, least, constraints, unlabelled=share), scores)
         trees = decode(scores, recipe.score, recipe.decoder, self.threshold, constraints)
         if recipe.has_distribution and constraints is not None:
             likely = self.marginals(constraints)
@@ -350,11 +350,6 @@ class TrainedChart:
         elif recipe.has_distribution and trees.marginals is None:
             trees = replace(trees, marginals=likelihoods(scores, trees))
         return with_tags(trees, scores)
-
-    @property
-    def _aim(self) -> Aim:
-        recipe = self.recipe
-        return Aim(self.threshold or recipe.threshold, recipe.unlabelled, recipe.of_words)
 
     def best(self, k: int) -> Ranked:
         """Return the k best trees by what the decoder maximises, with the parser's span scores.
@@ -364,7 +359,8 @@ class TrainedChart:
         """
         span, n_words = self._arrays()
         if self.recipe.decoder == "labelled_risk":
-            ranked = best_labelled(self.scores, self._aim, k)
+            least, share = self.threshold or self.recipe.threshold, self.recipe.unlabelled
+            ranked = best_labelled(self.scores, least, k, unlabelled=share)
             rows = range(len(ranked.trees))
             tagged = [with_tags(ranked.trees.take([row]), self.scores) for row in rows]
             return replace(ranked, trees=Trees.concatenate(tagged))

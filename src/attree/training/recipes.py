@@ -48,8 +48,6 @@ class FewShotRecipe:
         wide: whether boundaries and labels read every layer of the projection, instead of one.
         threshold: for ``labelled_risk``, what a label must gain to be kept.
         unlabelled: for ``labelled_risk``, the share of unlabelled F1 in what it maximises.
-        of_words: for ``labelled_risk``, the threshold of phrases of one word, if it is higher:
-            treebanks differ in whether they have any, which text does not tell.
         spread: number of layers on each side of the middle one that are read by default.
         rank: of the low-rank weights that adapt the encoder to the trees, trained together with
             the parser (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
@@ -74,7 +72,6 @@ class FewShotRecipe:
     wide: bool = False
     threshold: Share = 0.0
     unlabelled: Share = 0.0
-    of_words: Share = 0.0
     rank: Size = 0
     encoder_rate: Rate = 5e-4
     rounds: Few = 0
@@ -187,7 +184,6 @@ RECIPES: dict[str, FewShotRecipe] = {
         encoder_rate=3e-4,
         threshold=0.4,
         unlabelled=0.5,
-        of_words=0.65,
     ),
     # a rival: the supervised span parser of Kitaev et al. on the same states
     "span-parser": _SPANS,
