@@ -82,7 +82,7 @@ def test_doubted_spans_lose_more_in_short_sentences(next_one: float, n_words: in
     scores = part.scores((torch.zeros(1, n_words + 1, 4),) * 2, torch.tensor([n_words]))
     assert scores.phrase is not None
     one = math.log(max(next_one, 1e-4))  # that the second word is the only head
-    more = 4 * min(0.0, one - math.log(0.6)) if n_words == 8 else 0.0
+    more = 4 * min(0.0, one - math.log(0.65)) if n_words == 8 else 0.0
     assert scores.phrase[0, 0, 2, 1].item() == pytest.approx(one + more, abs=1e-3)
 
 
@@ -96,7 +96,7 @@ def test_two_dependents_are_no_phrase_and_a_subtree_is_rewarded():
     part.heads = lambda *_: heads.log()  # type: ignore[method-assign]
     scores = part.scores((torch.zeros(1, 5, 4),) * 2, torch.tensor([4]))
     assert scores.phrase is not None
-    twice = 5 * math.log(1e-4) - 4 * math.log(0.6)  # the sentence is short
+    twice = 5 * math.log(1e-4) - 4 * math.log(0.65)  # the sentence is short
     assert scores.phrase[0, 1, 3].tolist() == pytest.approx([0.0, twice], abs=1e-3)
     assert scores.phrase[0, 0, 2].tolist() == pytest.approx([10.0, 0.0], abs=1e-3)
     assert scores.span[0, 0, 2] == pytest.approx(10 / 3, abs=1e-3)

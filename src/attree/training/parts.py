@@ -487,9 +487,9 @@ _LEAST_HEADED = 1e-4
 _REWARDED = 0.5
 #: Reward of a certain subtree's labels, and of its span: nats for a trust of 1.
 _REWARDS = (10.0, 10 / 3)
-#: In sentences of at most 8 words, a probability ``p`` of no second head below 0.6 counts more:
-#: ``p / 0.6`` to the power of 4 times ``trust`` is multiplied too.
-_SHORT, _DOUBTED, _DOUBTS = 8, 0.6, 4.0
+#: In sentences of at most 8 words, a probability ``p`` of no second head below 0.65 counts more:
+#: ``p / 0.65`` to the power of 4 times ``trust`` is multiplied too.
+_SHORT, _DOUBTED, _DOUBTS = 8, 0.65, 4.0
 
 
 class DependencyPart(BoundaryReader):
