@@ -17,6 +17,8 @@ from attree.base.reading import described
 from attree.evaluation.spans import DistinctSpans, cells_of, distinct
 from attree.trees.trees import Trees
 
+_Ints = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
@@ -91,7 +93,7 @@ class Confusion:
     """
 
     labels: tuple[str, ...]
-    counts: NDArray[np.int64]
+    counts: _Ints
 
     def describe(self) -> dict[str, Any]:
         """Return JSON values that :func:`confusion_of` reads."""
@@ -147,7 +149,7 @@ def confusion_of(summary: Mapping[str, Any], path: Path | None) -> Confusion | N
     return Confusion(tuple(confusion.labels), np.array(confusion.counts, np.int64))
 
 
-def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[np.int64]]:
+def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, _Ints]:
     """Count which labels equal spans have.
 
     Labels follow EVALB: those that :data:`COLLINS` deletes do not count, those that it equates are
@@ -167,23 +169,19 @@ def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[n
         _counted(side, ids) for side in (gold, predicted)
     )
     none = len(ids)
-    same, with_same = _pairs(gold_cells * (none + 1) + golden, cells * (none + 1) + labels)
-    partner, free = np.full(golden.size, none), np.ones(labels.size, bool)
-    partner[same], free[with_same] = golden[same], False
-    lone, others = np.flatnonzero(partner == none), np.flatnonzero(free)
-    first, second = _pairs(gold_cells[lone], cells[others])
-    partner[lone[first]], free[others[second]] = labels[others[second]], False
+    partner = np.full(golden.size, none)
+    _pair(gold_cells, golden, cells, labels, none, partner)
     square = (none + 1, none + 1)
     counts = np.bincount(golden * (none + 1) + partner, minlength=(none + 1) ** 2).reshape(square)
-    counts[none, :none] = np.bincount(labels[free], minlength=none)
-    brackets = (gold_tree[same], gold_tree, tree)  # in both, in gold, in predicted
+    counts[none, :none] = np.bincount(labels, minlength=none) - counts[:none, :none].sum(0)
+    brackets = (gold_tree[partner == golden], gold_tree, tree)  # in both, in gold, in predicted
     each = np.stack([np.bincount(trees, minlength=len(gold)) for trees in brackets], axis=1)
     order = np.argsort(-counts[:-1].sum(1), kind="stable")
     names, rows = list(ids), np.append(order, none)
     return Confusion(tuple(names[i] for i in order), counts[np.ix_(rows, rows)]), each
 
 
-def _counted(trees: Trees, ids: dict[str, int]) -> tuple[NDArray[np.int64], ...]:
+def _counted(trees: Trees, ids: dict[str, int]) -> tuple[_Ints, ...]:
     """Return tree, cell and label of each bracket that counts; ``ids`` numbers the labels."""
     classes = []
     for label in trees.label_names if trees.labels is not None else ("",):
@@ -195,29 +193,38 @@ def _counted(trees: Trees, ids: dict[str, int]) -> tuple[NDArray[np.int64], ...]
     if trees.labels is not None and "" in trees.label_names:
         whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
         labels[whole & (codes == trees.label_names.index(""))] = -1
-    counted = labels >= 0
-    return trees.tree_of[counted], cells_of(trees)[counted], labels[counted]
-
-
-def _pairs(a: NDArray[np.int64], b: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Pair equal values: the first with the first, the second with the second; return positions."""
-    order, other = (np.argsort(values, kind="stable") for values in (a, b))
-    first, second = np.empty((2, min(a.size, b.size)), np.int64)
-    count = _merge(a[order], b[other], first, second)
-    return order[first[:count]], other[second[:count]]
+    rows = np.flatnonzero(labels >= 0)
+    cells = cells_of(trees)
+    rows = rows[np.argsort(cells[rows], kind="stable")]
+    return trees.tree_of[rows], cells[rows], labels[rows]
 
 
 @kernel
-def _merge(
-    a: NDArray[np.int64], b: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64]
-) -> int:
-    """Write the places of equal values in two ascending arrays, and return how many there are."""
-    i = j = count = 0
-    while i < a.size and j < b.size:
-        first[count : count + 1], second[count : count + 1] = i, j
-        count += a[i] == b[j]
-        i, j = i + (a[i] <= b[j]), j + (b[j] <= a[i])
-    return count
+def _pair(
+    gold_cells: _Ints, golden: _Ints, cells: _Ints, labels: _Ints, none: int, partner: _Ints
+) -> None:
+    """Pair labels of equal cells; both sides ascend by cell.
+
+    ``partner`` holds ``none`` for each gold label, and gets the predicted one that it is paired with.
+    """
+    free = np.ones(cells.size, np.bool_)
+    first = start = 0
+    while first < gold_cells.size:
+        cell, last = gold_cells[first], first
+        while last < gold_cells.size and gold_cells[last] == cell:
+            last += 1
+        while start < cells.size and cells[start] < cell:
+            start += 1
+        end = start
+        while end < cells.size and cells[end] == cell:
+            end += 1
+        for any_label in (False, True):
+            for i in range(first, last):
+                for j in range(start, end):
+                    fits = any_label or golden[i] == labels[j]
+                    if fits and free[j] and partner[i] == none:
+                        partner[i], free[j] = labels[j], False
+        first, start = last, end
 
 
 def label_recall(
