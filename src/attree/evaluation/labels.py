@@ -205,7 +205,7 @@ def _pair(
 ) -> None:
     """Pair labels of equal cells; both sides ascend by cell.
 
-    ``partner`` holds ``none`` for each gold label, and gets the predicted one that it is paired with.
+    ``partner`` holds ``none`` for each gold label, and gets the predicted one of its pair.
     """
     free = np.ones(cells.size, np.bool_)
     first = start = 0
