@@ -76,8 +76,8 @@ NOT_RUN = {
     "python -m tests.benchmarks.languages": _DATA,
     "snakemake comparison --configfile=workflow/configs/open.yaml": _DATA,
     "attree evaluate --train train.mrg --test dev.mrg --parser upio-log": _DATA,
-    "attree evaluate --train wsj-0001-0149.mrg --test wsj-0150-0174.mrg --trees 10,80": _DATA,
-    "attree train --sentences TREES --trees all --seed N --start S": _DATA,
+    "attree evaluate --train TRAIN --test TEST --labels universal --parser tree-crf-labelled "
+    "--trees 10,40,80 --draws N --start S": _DATA,
 }
 
 #: Two sentences as Universal Dependencies has them.
