@@ -182,7 +182,7 @@ def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, _Ints]:
 
 
 def _counted(trees: Trees, ids: dict[str, int]) -> tuple[_Ints, ...]:
-    """Return tree, cell and label of each bracket that counts; ``ids`` numbers the labels."""
+    """Return tree, cell and label of each bracket that counts, by cell; ``ids`` numbers labels."""
     classes = []
     for label in trees.label_names if trees.labels is not None else ("",):
         name = cut(label)

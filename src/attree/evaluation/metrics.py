@@ -379,10 +379,11 @@ def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, Any], Confusion |
         return {}, None
     parsed = parses.status != SKIPPED
     if not parsed.all():
-        trees = trees[0].take(np.flatnonzero(parsed)), trees[1].take(np.flatnonzero(parsed))
-    confusion, rows = label_confusion(*trees)
+        rows = np.flatnonzero(parsed)
+        trees = trees[0].take(rows), trees[1].take(rows)
+    confusion, brackets = label_confusion(*trees)
     counts = np.zeros((len(parses), 3), np.int64)
-    counts[parsed] = rows
+    counts[parsed] = brackets
     in_both, in_gold, predicted = counts.T
     return {
         "labelled_gold": in_gold,
