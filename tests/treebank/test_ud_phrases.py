@@ -6,6 +6,7 @@ import itertools
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -201,7 +202,7 @@ def test_phrases_of_any_tree_are_subtrees_and_do_not_cross(seed: int, n: int, in
         for word, head in enumerate(heads):
             if head >= 0:
                 below[head] |= below[word]
-    found = Tree(words).phrases(inner=inner)
+    found = Tree(words, ("inner",) * inner).phrases()
     for one in found:
         inside = set(range(one.start, one.end))
         assert one.head in inside or not inner
@@ -289,14 +290,40 @@ def test_a_verb_and_some_of_its_dependents_are_no_phrase(text: str) -> None:
     assert flat - none_of(text, replace(PARTIAL, dependencies="inner")) == FLAT[text].keys()
 
 
-def test_a_verb_may_be_a_phrase_with_auxiliaries_pronouns_and_adverbs_alone() -> None:
-    text = "he/PRON/3/nsubj has/AUX/3/aux seen/VERB/0/root Ann/PROPN/3/obj today/ADV/3/advmod"
-    flat, group = (
-        none_of(text, replace(PARTIAL, dependencies=how))
-        for how in ("inner_flat", "inner_flat_group")
-    )
-    assert group == {"has seen Ann", "he has seen Ann", "has seen Ann today", "Ann today"}
-    assert flat - group == {"he has", "has seen", "he has seen"}
+GROUP = replace(PARTIAL, dependencies="inner_flat_group")
+CLITICS = replace(PARTIAL, dependencies="inner_flat_group_clitics")
+GROUPS = {
+    # text: the group of a verb, the same with clitics
+    "il/PRON/5/nsubj/Emph=No ne/ADV/5/advmod/Polarity=Neg l'/PRON/5/obj/Emph=No a/AUX/5/aux "
+    "vu/VERB/0/root hier/ADV/5/advmod": ({"a vu"}, {"il ne l' a vu"}),
+    "elle/PRON/4/nsubj/Emph=No a/AUX/4/aux été/AUX/4/cop grande/ADJ/0/root": (
+        {"a été"},
+        {"elle a été"},
+    ),
+    # a noun is no clitic, what follows the verb is negation or a pronoun
+    "Anne/PROPN/3/nsubj se/PRON/3/expl/Reflex=Yes lave/VERB/0/root pas/ADV/3/advmod/Polarity=Neg": (
+        set(),
+        {"se lave"},
+    ),
+    "a/AUX/3/aux -t-il/PRON/3/nsubj/Emph=No vu/VERB/0/root Anne/PROPN/3/obj": (
+        {"a -t-il vu"},
+        {"a -t-il vu"},
+    ),
+    # more than single words stand between the verb and its auxiliary
+    "has/AUX/4/aux the/DET/3/det cat/NOUN/4/nsubj slept/VERB/0/root here/ADV/4/advmod": (
+        set(),
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", GROUPS)
+def test_a_verb_and_its_auxiliaries_are_a_phrase_in_romance_languages(text: str) -> None:
+    without = phrases_of(text, replace(PARTIAL, dependencies="inner_flat"))
+    for how, groups in zip((GROUP, CLITICS), GROUPS[text], strict=True):
+        found = {words: x for words, x in phrases_of(text, how).items() if x != NO_PHRASE}
+        phrases = {words: x for words, x in without.items() if x != NO_PHRASE}
+        assert found == phrases | dict.fromkeys(groups, "VP")
 
 
 @settings(max_examples=100)
@@ -304,8 +331,8 @@ def test_a_verb_may_be_a_phrase_with_auxiliaries_pronouns_and_adverbs_alone() ->
 def test_no_phrases_of_any_tree_hold_some_dependents_of_one_word(seed: int, n: int) -> None:
     heads, relations = drawn_tree(seed, n)
     tags = random.Random(seed).choices(["VERB", "NOUN", "ADJ"], k=n)
-    tree = Tree(Words(["w"] * n, tags, heads, relations, ["_"] * n))
-    for start, end in tree.no_phrases(flat=True):
+    tree = Tree(Words(["w"] * n, tags, heads, relations, ["_"] * n), ("flat",))
+    for start, end in tree.no_phrases():
         above = {heads[word] for word in range(start, end)} - set(range(start, end))
         tops = [word for word in range(start, end) if heads[word] in above]
         assert len(above) == 1
@@ -329,9 +356,13 @@ def test_what_treebanks_group_in_several_ways_is_left_open(text: str) -> None:
     assert not none_of(text)
 
 
-def test_final_punctuation_is_inside_where_that_is_asked_for() -> None:
+def test_final_punctuation_is_inside_or_outside_where_that_is_asked_for() -> None:
     text = conllu("he/PRON/2/nsubj came/VERB/0/root home/ADV/2/advmod ./PUNCT/2/punct")
-    for asked, spans in (("as_is", {(0, 4, "S")}), ("inside", {(0, 4, "S"), (0, 3, NO_PHRASE)})):
+    for asked, spans in (
+        ("as_is", {(0, 4, "S")}),
+        ("inside", {(0, 4, "S"), (0, 3, NO_PHRASE)}),
+        ("outside", {(0, 3, "S")}),
+    ):
         how = replace(PARTIAL, final_punctuation=asked)
         (one,) = prepare(read(text, "x", how), how, CleaningCounts())
         assert set(one.spans) == spans
@@ -340,6 +371,28 @@ def test_final_punctuation_is_inside_where_that_is_asked_for() -> None:
     )
     (one,) = prepare([whole], SplitSettings(final_punctuation="inside"), CleaningCounts())
     assert one.spans == ((0, 3, "TOP"), (0, 3, "S"), (0, 1, "NP"))
+    (one,) = prepare([whole], SplitSettings(final_punctuation="outside"), CleaningCounts())
+    assert one.spans == ((0, 2, "TOP"), (0, 2, "S"), (0, 1, "NP"))
+
+
+@pytest.mark.parametrize(
+    ("spans", "outside"),
+    [
+        # a phrase that ends with a closing mark keeps it
+        (((0, 5, "S"), (2, 4, "AVP")), ((0, 4, "S"), (2, 4, "AVP"))),
+        (((0, 5, "S"), (2, 5, "AVP")), ((0, 5, "S"), (2, 5, "AVP"))),
+        # no span is a phrase and none
+        (((0, 5, "?"), (0, 3, NO_PHRASE)), ((0, 3, "?"),)),
+    ],
+)
+def test_phrases_do_not_cross_or_contradict_when_final_punctuation_goes_out(
+    spans: tuple[Any, ...], outside: tuple[Any, ...]
+) -> None:
+    tree = Sentence(("a", "(", "b", ")", "."), ("X",) * 5, spans, "x", 1, partial=True)
+    how = SplitSettings(final_punctuation="outside")
+    (one,) = prepare([tree], how, CleaningCounts())
+    assert isinstance(one, Sentence)
+    assert one.spans == outside
 
 
 SHORT = SplitSettings(format="conllu", dependencies="inner", labels="universal", short=True)

@@ -191,8 +191,8 @@ def search(pattern: Pattern, batches: Iterable[Rows]) -> Iterator[Found]:
     if not first or cores < 2:
         yield from map(pattern.search, chain(first, batches))
         return
-    context = multiprocessing.get_context("spawn")  # a fork may copy a lock that Arrow holds
-    pool = ProcessPoolExecutor(cores, mp_context=context)
+    # a fork may copy a lock that Arrow holds
+    pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn"))
     waiting: deque[Future[Found]] = deque()
     try:
         for batch in chain(first, batches):

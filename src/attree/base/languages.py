@@ -65,8 +65,7 @@ def code_of(language: str) -> str:
     import langcodes
 
     try:
-        named = langcodes.get if langcodes.tag_is_valid(name) else langcodes.find
-        match = named(name)
+        match = (langcodes.get if langcodes.tag_is_valid(name) else langcodes.find)(name)
     except LookupError:
         match = langcodes.get("und")
     if not match.is_valid() or match.language in (None, "und", "zxx", "mul", "mis"):

@@ -210,8 +210,8 @@ Labels = Annotated[
 Dependencies = Annotated[
     str,
     _option(
-        "What CoNLL-U tells of phrases: whole (all), half, inner (more than half); half_flat and "
-        "inner_flat for languages without verb phrases, inner_flat_group for Romance ones."
+        "What CoNLL-U tells of phrases: whole (all), half, inner (more); half_flat, inner_flat: no "
+        "verb phrases in the language; inner_flat_group: Romance; inner_flat_group_clitics: French."
     ),
 ]
 

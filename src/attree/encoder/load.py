@@ -50,8 +50,7 @@ class EncoderOutput:
         # layer shows it. Attention is at most 1: its sums cannot overflow.
         good = self.attention[:, self.highest].sum((1, 2, 3)).isfinite()
         for states in self.states.values():
-            pieces = states.float().abs().amax(-1).isfinite() | (self.batch.mask == 0)
-            good &= pieces.all(1)
+            good &= (states.float().abs().amax(-1).isfinite() | (self.batch.mask == 0)).all(1)
         return good
 
 

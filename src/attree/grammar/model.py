@@ -191,8 +191,7 @@ class _Outside:
         self.root = share * chart.starts[:, 0, n]
         self.starts[:, 0, n] = share * chart.root
         for width in range(n, 1, -1):
-            last = n + 1 - width
-            sums = self.of_width(width) / chart.largest[:, :last, width, None]
+            sums = self.of_width(width) / chart.largest[:, : n + 1 - width, width, None]
             if width == 2:
                 self.two = sums
                 break
@@ -230,8 +229,7 @@ class _Outside:
         chart = self.chart
         masses = torch.zeros_like(chart.largest)
         for width in range(2, chart.n + 1):
-            last = chart.n + 1 - width
-            mass = (chart.starts[:, :last, width] * self.of_width(width)).sum(2)
+            mass = (chart.starts[:, : chart.n + 1 - width, width] * self.of_width(width)).sum(2)
             masses.diagonal(width, 1, 2).copy_(mass)
         return masses
 

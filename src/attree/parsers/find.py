@@ -294,8 +294,7 @@ def language_of(parser: str) -> str:
     from attree.training.recipes import ABOUT, read_description
 
     folder = trained_folder(parser) or Path(parser)
-    is_trained = parser and (folder / ABOUT).is_file()
-    return read_description(folder).about.language if is_trained else ""
+    return read_description(folder).about.language if parser and (folder / ABOUT).is_file() else ""
 
 
 def _encoder_of(description: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:

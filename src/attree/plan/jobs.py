@@ -95,8 +95,7 @@ class Experiments(Section):
         rows: list[PlacedRow] = []
         for position, run in enumerate(spec.runs):
             for language in run.languages or [_LANGUAGE]:
-                sets = (run.train, *run.test)
-                train, *test = (one.replace(_LANGUAGE, language) for one in sets)
+                train, *test = (x.replace(_LANGUAGE, language) for x in (run.train, *run.test))
                 entry = with_keys(run, train=train, test=test)
                 rows += self._rows_of(entry, spec.columns, f"{where}.runs[{position}]")
         if spec.panels:

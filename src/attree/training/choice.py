@@ -142,6 +142,8 @@ def _training_rows(
     ]
     available = [len(usable_trees(part, apart_from=out)) for part, out in parts]
     counts = _count_draws(asked, available, choice.held_out)
+    if counts == available and (short := len(table) - len(usable_trees(table))):
+        say(f"attree: {short:,} of {len(table):,} trees have one or two words: not trained on")
     drawn = []
     for (part, out), first, count, all_there, wanted in zip(
         parts, ends.tolist(), counts, available, asked, strict=False

@@ -288,8 +288,7 @@ def best_labelled(
     side = int(scores.n_words[0]) + 1
     gains = np.zeros((side, side, len(scores.label_names)))
     starts, ends = np.triu_indices(side, 1)
-    cells = (np.zeros_like(starts), starts, ends)
-    gains[starts, ends] = chart.gains(cells, threshold, unlabelled)
+    gains[starts, ends] = chart.gains((np.zeros_like(starts), starts, ends), threshold, unlabelled)
     label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
     _, start, end = _best_nodes(gain[None], scores.n_words)
     nodes = zip(start.tolist(), end.tolist(), label[start, end].tolist(), strict=True)

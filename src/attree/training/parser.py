@@ -345,8 +345,7 @@ class TrainedChart:
             return with_tags(decode_labelled(scores, least, constraints, unlabelled=share), scores)
         trees = decode(scores, recipe.score, recipe.decoder, self.threshold, constraints)
         if recipe.has_distribution and constraints is not None:
-            likely = self.marginals(constraints)
-            trees = replace(trees, marginals=likely[trees.starts, trees.ends])
+            trees = replace(trees, marginals=self.marginals(constraints)[trees.starts, trees.ends])
         elif recipe.has_distribution and trees.marginals is None:
             trees = replace(trees, marginals=likelihoods(scores, trees))
         return with_tags(trees, scores)

@@ -428,8 +428,7 @@ class LabelPart(NameReader):
         """Score every label of every span of a batch, before the softmax."""
         begin, end, word_begin, word_end = self.ends_of(products)
         spans = begin[:, :, None] + (end + self.bias[0])[:, None]
-        sentence = torch.arange(len(n_words), device=n_words.device)
-        spans[sentence, 0, n_words] += self.bias[2]
+        spans[torch.arange(len(n_words), device=n_words.device), 0, n_words] += self.bias[2]
         word = torch.arange(spans.shape[1] - 1, device=spans.device)
         spans[:, word, word + 1] = word_begin[:, :-1] + word_end[:, 1:] + self.bias[1]
         none = spans.new_zeros(spans.shape[:3], dtype=torch.float64)
@@ -568,8 +567,7 @@ class DependencyPart(BoundaryReader):
             lower = np.log(np.maximum(headed, _LEAST_HEADED))
             short = (words <= _SHORT)[:, None, None]
             lower += _DOUBTS * short * np.minimum(lower - np.log(_DOUBTED), 0.0)
-            told = _REWARDS[0] * sure, trust * lower
-            phrase = torch.from_numpy(np.stack(told, -1)).to(heads)
+            phrase = torch.from_numpy(np.stack((_REWARDS[0] * sure, trust * lower), -1)).to(heads)
             span = torch.from_numpy(_REWARDS[1] * sure).to(span)
         return SpanScores(span, span, n_words, phrase=phrase, heads=heads)
 

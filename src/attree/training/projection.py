@@ -55,8 +55,7 @@ def state_batch(output: EncoderOutput, layers: Sequence[int], *, specials: bool)
     kept = batch.mask.bool() if specials else batch.word_of >= 0
     rows = kept.flatten().nonzero()[:, 0]
     flat = torch.stack([output.states[layer].flatten(0, 1)[rows] for layer in layers])
-    pieces = PieceBatch(batch.ids, kept.long(), batch.word_of, batch.n_words)
-    return StateBatch(flat, rows, pieces)
+    return StateBatch(flat, rows, PieceBatch(batch.ids, kept.long(), batch.word_of, batch.n_words))
 
 
 class Projection(nn.Module):

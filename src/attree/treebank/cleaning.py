@@ -13,7 +13,7 @@ from typing import TypeVar
 from attree.base.errors import AttreeError
 from attree.treebank.crossing import Graph, without
 from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
-from attree.trees.constraints import MARKS, NO_PHRASE, UNKNOWN
+from attree.trees.constraints import COMPLETE, MARKS, NO_PHRASE, UNKNOWN
 
 #: A table marks a row if at least this share of its sentences is lost.
 NOTED = 0.01
@@ -272,25 +272,27 @@ def _filter(
             return rejected(f"in another part than {settings.part}", "skipped")
     if settings.first is not None and counts.read >= settings.first:
         return rejected(f"after the first: {settings.first}", "skipped")
-    return _widen(cleaned) if settings.final_punctuation == "inside" else cleaned
+    final = settings.final_punctuation
+    return cleaned if final == "as_is" else _with_final(cleaned, inside=final == "inside")
 
 
-def _widen(sentence: Sentence) -> Sentence:
-    """Widen phrases that span the sentence except its final punctuation to the whole sentence.
+def _with_final(sentence: Sentence, *, inside: bool) -> Sentence:
+    """Widen phrases of the sentence to its final punctuation, or narrow them to end before it.
 
-    In a partly bracketed tree, also mark the spans without that punctuation as no phrases.
+    In a partly bracketed tree with it inside, the spans without it are marked as no phrases.
     """
-    n = end = len(sentence.words)
-    while end and is_punctuation(sentence.words[end - 1]):
-        end -= 1
+    n = len(sentence.words)
+    end = n - len(list(itertools.takewhile(is_punctuation, reversed(sentence.words))))
+    if not inside:  # a phrase that ends with a closing mark keeps it
+        end = max([end, *(stop for i, stop, label in sentence.spans if i and label != NO_PHRASE)])
     if end in (n, 0):
         return sentence
     spans: dict[Span, None] = {}
     for start, stop, label in sentence.spans:
-        wide = start == 0 and end <= stop and label not in MARKS
-        spans[start, n if wide else stop, label] = None
-    if sentence.partial and end > 1:
-        marked = {(start, stop) for start, stop, _ in spans}
-        spans |= {(0, stop, NO_PHRASE): None for stop in range(end, n) if (0, stop) not in marked}
-    order = sorted(spans, key=lambda span: (span[0], -span[1]))
+        wide = start == 0 and end <= stop and label not in (NO_PHRASE, COMPLETE)
+        spans[start, stop if not wide else n if inside else end, label] = None
+    if sentence.partial and inside and end > 1:
+        spans |= {(0, stop, NO_PHRASE): None for stop in range(end, n)}
+    kept = _drop_marks(list(spans), n) if sentence.partial else spans
+    order = sorted(kept, key=lambda span: (span[0], -span[1]))
     return dataclasses.replace(sentence, spans=tuple(order))

@@ -84,15 +84,12 @@ def _sentences(lines: list[str], first: int, file: str, settings: SplitSettings)
 def _of_words(words: Words, first: int, file: str, settings: SplitSettings) -> Sentence:
     """Return the sentence of some words with heads, with the phrases that these show."""
     partial = settings.dependencies != "whole"
-    not_phrases: set[tuple[int, int]] = set()
-    if partial:
-        tree, parts = Tree(words), settings.dependencies.split("_")
-        phrases = tree.phrases(inner="inner" in parts)
-        not_phrases = tree.no_phrases(flat="flat" in parts, group="group" in parts)
-    else:
-        phrases = _subtrees(list(words.heads), lift=settings.nonprojective == "lift")
+    tree = Tree(words, settings.dependencies.split("_"))
+    lift = settings.nonprojective == "lift"
+    phrases = tree.phrases() if partial else _subtrees(list(words.heads), lift=lift)
+    not_phrases = tree.no_phrases() if partial else set()
     if Labelling.parse(settings.labels).kind == UNIVERSAL:
-        labels = Tree(words).labels(phrases)
+        labels = tree.labels(phrases)
     else:
         labels = [None if p.label else words.relations[p.head] for p in phrases]
     no_label = UNKNOWN if partial else OTHER

@@ -17,9 +17,10 @@ Span = tuple[int, int, str]
 Functions = Literal["cut", "keep"]
 Escapes = Literal["undo", "keep"]
 Nonprojective = Literal["skip", "lift"]
-Final = Literal["as_is", "inside"]
+Final = Literal["as_is", "inside", "outside"]
 Derived = Literal["constituency", "dependency"]
-Dependencies = Literal["whole", "half", "inner", "half_flat", "inner_flat", "inner_flat_group"]
+_Flat = Literal["half_flat", "inner_flat", "inner_flat_group", "inner_flat_group_clitics"]
+Dependencies = Literal["whole", "half", "inner"] | _Flat
 
 #: ``failed``: the sentence could not be read; ``emptied``: no word was left; ``skipped``: left out
 #: on purpose (not projective, longer than ``max_words``, in another ``part``, after ``first``).
@@ -99,14 +100,16 @@ class SplitSettings:
             other phrases. Else a dependency tree gives a partly bracketed tree (see
             ``ud_phrases``), of the subtrees that are phrases (``half``) and of phrases inside them
             (``inner``); ``half_flat`` and ``inner_flat`` are for languages without verb phrases,
-            ``inner_flat_group`` for those that have nodes of verbs with their auxiliaries alone.
+            ``inner_flat_group`` for those that have nodes of verbs with their auxiliaries alone,
+            and ``inner_flat_group_clitics`` for French.
         short: whether sentences with a dependency tree come again, cut down to their main clause,
             to train on.
         labels: the treebank's own (``treebank``), ``universal`` ones (``universal:TABLE`` names the
             table, see ``labels``), or left ``unknown``.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
         final_punctuation: ``as_is``, or ``inside``: a phrase of the whole sentence except its final
-            punctuation is widened to the whole (in partly bracketed trees: marked as no phrase).
+            punctuation is widened to the whole (in partly bracketed trees: marked as no phrase), or
+            ``outside``: phrases of the whole sentence are narrowed to leave it out.
         accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
     """
 

@@ -10,8 +10,10 @@ expressions, numerals), and of repairs and ellipses, whose phrases have another 
 
 **Phrases inside subtrees** (``dependencies: inner``): a nominal without its adpositions, as in
 nearly all treebanks (except TIGER and SQUOIA), and a nominal predicate with its own dependents,
-without subject and copula, unless it is coordinated. Other spans stay unknown: the subject's sister
-VP and a first conjunct are phrases in some treebanks.
+without subject and copula, unless it is coordinated. With ``inner_flat_group``, for Romance
+languages, so is a verb or copula with its auxiliaries: ``[has seen]``; for French
+(``inner_flat_group_clitics``) with clitics and negation too: ``[il ne l' a pas vu]``. Other spans
+stay unknown: the subject's sister VP and a first conjunct are phrases in some treebanks.
 
 **Spans that are no phrases**: two or more neighbouring dependents of a clause's head or of a noun,
 without that head: subject and object before a final verb, or ``[the old]`` of *the old man*.
@@ -19,8 +21,7 @@ With ``half_flat`` and ``inner_flat``, for languages without verb phrases, neith
 some of its dependents, such as ``[saw Ann]`` of *he saw Ann*: treebanks of Basque, German, Hebrew
 and Hungarian put subject, verb and objects side by side (those of English and Icelandic have verb
 phrases). A verb without its auxiliary may be in a phrase there too: ``[seen Ann]`` of *he has seen
-Ann*. With ``inner_flat_group`` so may a verb with auxiliaries, pronouns and adverbs alone: ``[has
-seen]``. Treebanks of Romance languages have a node for that beside subject and objects.
+Ann*.
 
 In 781 sentences with phrases in Floresta and dependencies in UD_Portuguese-Bosque, 93 % of the
 derived spans are Floresta's phrases, in either of the first two parts; they are 46 % and 65 % of
@@ -36,7 +37,7 @@ an adposition is a PP in French and an S in English, a second conjunct without s
 import itertools
 import random
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -59,8 +60,8 @@ _OF_NOUN = frozenset(("acl", "amod", "case", "det", "nmod", "nummod"))
 _OF_CLAUSE = frozenset(
     ("advcl", "advmod", "ccomp", "discourse", "dislocated", "expl", "iobj", "nsubj", "obj", "obl")
 )
-#: Words that may form a phrase with a verb.
-_IN_GROUP = frozenset(("AUX", "PRON", "ADV"))
+#: Features of French clitics and negation.
+_CLITIC = frozenset(("Emph=No", "Reflex=Yes", "Polarity=Neg"))
 #: Dependents at the edge of a clause that need not be in one node with the rest.
 _MARGINAL = frozenset(("cc", "mark", "punct"))
 _SUBJECTS = frozenset(("nsubj", "csubj"))
@@ -157,13 +158,14 @@ class Tree:
 
     Attributes:
         words: of the tree.
+        rules: those that apply beside the first, such as ``inner`` and ``flat``.
         relations: of the words, without subtypes.
         starts, ends, sizes: first word, end and number of words of each word's subtree.
         below: the dependents of each word.
     """
 
-    def __init__(self, words: Words) -> None:
-        self.words = words
+    def __init__(self, words: Words, rules: Collection[str] = ()) -> None:
+        self.words, self.rules = words, rules
         self.relations = [relation.partition(":")[0] for relation in words.relations]
         self.starts, self.ends, self.sizes = extents(words.heads)
         self._edge = [relation in ("punct", "cc") for relation in self.relations]
@@ -174,12 +176,8 @@ class Tree:
                 if self.relations[word] == "fixed":
                     self._edge[word] = self.relations[head] == "cc"
 
-    def phrases(self, *, inner: bool = False) -> list[Phrase]:
-        """Return the phrases of the tree in pre-order; of two with the same words, the outer.
-
-        Args:
-            inner: whether to add phrases inside subtrees.
-        """
+    def phrases(self) -> list[Phrase]:
+        """Return the phrases of the tree in pre-order; of two with the same words, the outer."""
         phrases: dict[tuple[int, int], Phrase] = {}
         for head, relation in enumerate(self.relations):
             if self.sizes[head] == len(self.relations):
@@ -188,8 +186,8 @@ class Tree:
                 start, end = self._trim(self.starts[head], self.ends[head])
                 if end - start > 1:
                     phrases.setdefault((start, end), Phrase(start, end, head))
-        for head in range(len(self.relations)) if inner else ():
-            for phrase in self._inner(head):
+        for rule in (self._inner, self._group):
+            for phrase in itertools.chain.from_iterable(map(rule, range(len(self.relations)))):
                 phrases.setdefault((phrase.start, phrase.end), phrase)
         # leave out phrases that cross an earlier one, which unclear pairs of marks can cause
         kept: list[Phrase] = []
@@ -202,15 +200,11 @@ class Tree:
                 kept.append(phrase)
         return kept
 
-    def no_phrases(self, *, flat: bool = False, group: bool = False) -> set[tuple[int, int]]:
+    def no_phrases(self) -> set[tuple[int, int]]:
         """Return spans that are no phrases: neighbouring dependents of a clause's head or a noun.
 
         Coordination, marks, complements that share a subject (``xcomp``) and, unless ``flat``,
         auxiliaries do not count, since treebanks group them in several ways.
-
-        Args:
-            flat: whether a verb and some of its dependents are no phrase either.
-            group: whether a verb may be a phrase with auxiliaries, pronouns and adverbs alone.
         """
         spans: set[tuple[int, int]] = set()
         for head, dependents in enumerate(self.below):
@@ -221,15 +215,12 @@ class Tree:
                 groups = self._groups(dependents, _OF_NOUN)
                 # adpositions in a row may be one compound: "out of"
                 spans |= {span for span in groups if {*self.relations[slice(*span)]} != {"case"}}
-            if flat and tag == "VERB" and "conj" not in names:
-                spans.update(self._with_verb(head, group=group))
+            if "flat" in self.rules and tag == "VERB" and "conj" not in names:
+                spans.update(self._with_verb(head))
         return spans
 
-    def _with_verb(self, verb: int, *, group: bool) -> Iterator[tuple[int, int]]:
+    def _with_verb(self, verb: int) -> Iterator[tuple[int, int]]:
         """Yield the groups of a verb, all its auxiliaries and some of its other dependents."""
-        open_group = {verb}
-        if group:
-            open_group.update(x for x in self.below[verb] if self.words.tags[x] in _IN_GROUP)
         parts = sorted([*self.below[verb], verb])
         while parts[0] != verb and self.relations[parts[0]] in _MARGINAL:
             del parts[0]
@@ -240,8 +231,7 @@ class Tree:
         for span in self._groups(parts, _OF_CLAUSE | {"aux"}, verb):
             inside = range(*span)
             has_all = all(word in inside for word in auxiliaries)
-            none = verb not in inside or has_all
-            if span != whole and none and not open_group.issuperset(inside):
+            if span != whole and (has_all or verb not in inside):
                 yield span
 
     def _groups(
@@ -318,7 +308,7 @@ class Tree:
 
     def _inner(self, head: int) -> Iterator[Phrase]:
         """Yield the phrases inside a nominal's subtree: without adpositions, and as a predicate."""
-        if self.words.tags[head] not in _NOUNS | {"ADJ"}:
+        if "inner" not in self.rules or self.words.tags[head] not in _NOUNS | {"ADJ"}:
             return
         names = {self.relations[word] for word in self.below[head]}
         label = _LABELS.get(self.words.tags[head], "NP")
@@ -343,6 +333,25 @@ class Tree:
         start, end = self._trim(start, end)
         if start <= head < end and end - start > 1:
             yield Phrase(start, end, head, label)
+
+    def _group(self, head: int) -> Iterator[Phrase]:
+        """Yield the phrase of a clause's verb or copula with its auxiliaries."""
+        below = self.below[head]
+        verbs = [word for word in below if self.relations[word] in ("aux", "cop")]
+        if all(self.relations[word] == "aux" for word in verbs):
+            verbs = [*verbs, head] * (self.words.tags[head] == "VERB")
+        if not verbs or "group" not in self.rules:
+            return
+        start, end = min(verbs), max(verbs) + 1
+        single = {word for word in below if self.sizes[word] == 1}
+        if "clitics" in self.rules:
+            small = {x for x in single if _CLITIC.intersection(self.words.features[x].split("|"))}
+            while start - 1 in small:
+                start -= 1
+            while end in small and self.words.tags[end] == "PRON":
+                end += 1
+        if end - start > 1 and single.issuperset({*range(start, end)} - {*verbs}):
+            yield Phrase(start, end, verbs[-1], "VP")
 
 
 def _verbal(relation: str, below: set[str], *, mark: str, finite: bool) -> str | None:

@@ -183,8 +183,7 @@ class Trees:
         """Return the trees at ``rows``, in that order."""
         rows = np.asarray(rows, dtype=np.int64)
         offsets, spans = _runs(self.offsets, rows)
-        words = _runs(self.word_offsets, rows)[1]
-        chosen = self._at(_OF_SPANS, spans) | self._at(_OF_WORDS, words)
+        chosen = self._at(_OF_SPANS, spans) | self._at(_OF_WORDS, _runs(self.word_offsets, rows)[1])
         return replace(self, n_words=self.n_words[rows], offsets=offsets, **chosen)
 
     def keep(self, spans: NDArray[np.bool_]) -> Trees:
