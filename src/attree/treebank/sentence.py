@@ -20,7 +20,7 @@ Nonprojective = Literal["skip", "lift"]
 Final = Literal["as_is", "inside", "outside"]
 Derived = Literal["constituency", "dependency"]
 _Flat = Literal["half_flat", "inner_flat", "inner_flat_group", "inner_flat_group_clitics"]
-Dependencies = Literal["whole", "half", "inner"] | _Flat
+Dependencies = Literal["whole", "half", "inner", _Flat]
 
 #: ``failed``: the sentence could not be read; ``emptied``: no word was left; ``skipped``: left out
 #: on purpose (not projective, longer than ``max_words``, in another ``part``, after ``first``).
