@@ -150,6 +150,8 @@ class TestSettings:
             ("punctuation: drop", "does not fit — it takes auto, keep, ptb, unicode"),
             ("drop_labels: [NO]", "drop_labels[0]: false does not fit — it takes a list of texts"),
             ("layout: ctb", "is not one of its values — did you mean ptb?"),
+            ("dependencies: inner_flt", "is not one of its values — did you mean inner_flat?"),
+            ("final_punctuation: out", "is not one of its values — did you mean outside?"),
             ("- a", "expected keys and values"),
             ("a: [", "this is not YAML"),
             ("folder: x", "folder can be set in the workflow's configuration only"),
