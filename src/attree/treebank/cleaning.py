@@ -290,7 +290,7 @@ def _with_final(sentence: Sentence, *, inside: bool) -> Sentence:
     spans: dict[Span, None] = {}
     for start, stop, label in sentence.spans:
         wide = start == 0 and end <= stop and label not in (NO_PHRASE, COMPLETE)
-        spans[start, stop if not wide else n if inside else end, label] = None
+        spans[start, (n if inside else end) if wide else stop, label] = None
     if sentence.partial and inside and end > 1:
         spans |= {(0, stop, NO_PHRASE): None for stop in range(end, n)}
     kept = _drop_marks(list(spans), n) if sentence.partial else spans
