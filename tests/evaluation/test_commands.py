@@ -10,7 +10,6 @@ import pytest
 from attree.base.reading import read_json
 from attree.base.schemas import (
     PARSES_SCHEMA,
-    SCORES_SCHEMA,
     SENTENCES_SCHEMA,
     read_table,
     write_table,
@@ -18,6 +17,7 @@ from attree.base.schemas import (
 from attree.cli.main import app
 from attree.decoding import FIXED
 from attree.evaluation import DEFAULT_LABELS
+from attree.evaluation.summary import SCORES_SCHEMA
 from tests.command_line import CliRunner
 from tests.evaluation.reference import Labelled, Spans, parses, sentences
 from tests.refusals import refused

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from attree.base.schemas import PARSES_SCHEMA, SCORES_SCHEMA, SENTENCES_SCHEMA, read_table
+from attree.base.schemas import PARSES_SCHEMA, SENTENCES_SCHEMA, read_table
+from attree.evaluation.summary import SCORES_SCHEMA
 from tests.reports.conftest import EVIL, TREEBANKS
 
 

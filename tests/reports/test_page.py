@@ -17,13 +17,13 @@ import pytest
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     PARSES_SCHEMA,
-    SCORES_SCHEMA,
     SENTENCES_SCHEMA,
     read_table,
     write_table,
 )
 from attree.base.tables import BASELINE, COMPUTED
 from attree.evaluation.labels import Confusion
+from attree.evaluation.summary import SCORES_SCHEMA
 from attree.reports.page import charts, explorer, scores
 from attree.reports.page.page import embedded, write_page
 from attree.reports.page.run import ReportedRun

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.base.schemas import SCORES_SCHEMA, write_table
+from attree.base.schemas import write_table
 from attree.evaluation import HEADINGS
-from attree.evaluation.metrics import Scored, read_scored
+from attree.evaluation.metrics import Scored
 from attree.evaluation.resampling import Difference, every_difference, intervals
+from attree.evaluation.summary import SCORES_SCHEMA, read_scored
 from tests.refusals import refused
 
 

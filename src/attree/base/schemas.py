@@ -98,29 +98,14 @@ HEADS_SCHEMA = schema_of(
 )
 
 
-#: The counts (``attree.evaluation.metrics.Counts``) of each sentence that intervals are made of.
-COUNTED = ("gold", "predicted", "matched")
-#: One row per scored sentence: distinct spans of two words and more, with the whole sentence
-#: (0 where there is no tree to score), and F1 in percent without it (null where it does not count).
-SCORES_SCHEMA = schema_of(
-    "sentence_f1",
-    sentence=INT,
-    n_words=INT,
-    status=TEXT,
-    **dict.fromkeys(COUNTED, INT),
-    sentence_f1=FLOAT,
-)
-
-
-#: Names of tables in messages, and their schemas.
-_KINDS = {
+#: Names of tables in messages, and their schemas; a room adds its own.
+KINDS: dict[str, tuple[pa.Schema, ...]] = {
     "sentence table": (SENTENCES_SCHEMA,),
     "table of partly bracketed trees": (PARTLY_BRACKETED,),
     "table of rejected sentences": (REJECTED,),
     "table of parses": (PARSES_SCHEMA, LABELLED_PARSES, TAGGED_PARSES),
     "table of associations": (ASSOCIATIONS_SCHEMA,),
     "head ranking": (HEADS_SCHEMA,),
-    "table of scores": (SCORES_SCHEMA,),
 }
 
 
@@ -239,7 +224,7 @@ def has_trees(table: pa.Table) -> bool:
 
 def _kind(schema: pa.Schema | None) -> str | None:
     names = None if schema is None else schema.names
-    fitting = (kind for kind, schemas in _KINDS.items() if names in [s.names for s in schemas])
+    fitting = (kind for kind, schemas in KINDS.items() if names in [s.names for s in schemas])
     return next(fitting, None)
 
 

@@ -13,7 +13,6 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,6 +106,10 @@ def _subtrees(above: _Ints) -> tuple[_Ints, _Ints]:
     spans = size == high + 1 - low
     return low[spans], high[spans] + 1
 
+
+#: The counts that `attree score` writes of each sentence, of which intervals and p values of the
+#: workflow's tables are made.
+WRITTEN = ("gold", "predicted", "matched")
 
 #: Counts of gold trees alone: they stay what they are where nothing is predicted.
 _OF_GOLD = (
@@ -288,19 +291,6 @@ def f1_counts(gold: _Ints, predicted: _Ints, shared: _Ints, *, f1: _Floats) -> C
         sentence_f1_sum=np.nan_to_num(f1),
         sentence_f1_count=~np.isnan(f1),
     )
-
-
-def read_scored(path: Path) -> Scored:
-    """Read the rows that `attree score` wrote of each sentence, which have the counts of F1."""
-    # training imports this module, and the first tree must not wait for pyarrow
-    from attree.base.schemas import COUNTED, SCORES_SCHEMA, read_table
-
-    table = read_table(path, schema=SCORES_SCHEMA)[0].sort_by("sentence")
-    sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
-    each = dict(zip(COUNTED, counts, strict=True))
-    spans = (each["gold"], each["predicted"], each["matched"])
-    known = f1_counts(*spans, f1=f1.astype(np.float64) / 100)
-    return Scored(sentence, n_words, status, replace(known, **each))
 
 
 def score(

@@ -17,11 +17,11 @@ from attree.base.errors import AttreeError
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     PARSES_SCHEMA,
-    SCORES_SCHEMA,
     SENTENCES_SCHEMA,
     WORDS_SHOWN,
     read_table,
 )
+from attree.evaluation.summary import SCORES_SCHEMA
 from attree.plan.paths import ASSOCIATIONS_PATH, PARSES_PATH, SENTENCE_SCORES, SENTENCES_PATH
 from attree.reports.page.reading import note_errors
 from attree.reports.page.scores import path_for
