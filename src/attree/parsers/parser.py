@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
@@ -28,7 +28,7 @@ from attree.parsers.find import Overrides, ParserSource, WithoutEncoder, find, f
 from attree.raw_text.words import sentences_of
 from attree.ready import default_parser
 from attree.trees import OK, TOO_LONG
-from attree.trees.constraints import Constraints, paired
+from attree.trees.constraints import Constraints
 from attree.trees.tree import Tree
 from attree.trees.trees import Trees
 
@@ -288,11 +288,32 @@ class Parser:
 
         Arguments are those of :meth:`parse`.
         """
-        waiting = paired(sentences, constraints, self.words)
+        waiting = self._paired(sentences, constraints)
         while block := list(islice(waiting, _AT_A_TIME)):
             trees, status = self.trees(*zip(*block, strict=True))
             for position, (words, _) in enumerate(block):
                 yield trees.of(position, words, status=str(status[position]))
+
+    def _paired(
+        self, sentences: Iterable[Sentence], constraints: Iterable[Constraints | None] | None
+    ) -> Iterator[tuple[list[str], Constraints | None]]:
+        """Yield the words of each sentence and the constraints on its tree."""
+        if constraints is None:
+            yield from ((self.words(sentence), None) for sentence in sentences)
+            return
+        pairs = zip_longest(sentences, constraints, fillvalue=...)
+        for number, (sentence, known) in enumerate(pairs):
+            if sentence is ... or known is ...:
+                problem = "there are not as many constraints as sentences"
+                fix = "give None where nothing is known"
+                raise AttreeError("constraint-count", problem, fix=fix)
+            words = self.words(sentence)
+            if known:
+                try:
+                    known.check(len(words))
+                except AttreeError as error:
+                    raise error.replace(problem=f"sentence {number}: {error.problem}") from None
+            yield words, known
 
     def trees(
         self,
@@ -452,19 +473,20 @@ class Parser:
                 if not isinstance(word, str) or not word.strip():
                     raise _no_sentence(word, "word")
             return list(map(encodable, sentence))
-        return sentences_of(sentence, self.language, split=False)[1][0]
+        return self.sentences(sentence, split=False)[1][0]
 
-    def sentences(self, text: str) -> tuple[str, list[list[str]]]:
+    def sentences(self, text: str, *, split: bool = True) -> tuple[str, list[list[str]]]:
         """Split a text into sentences of words.
 
         Args:
             text: a text of any number of sentences.
+            split: whether the text is cut into sentences; else it is one.
 
         Returns:
             the code of the language whose rules were used, and the words of each sentence; a text
             that is too long for the rules is one sentence, split at white space.
         """
-        return sentences_of(text, self.language)
+        return sentences_of(text, self.language, split=split)
 
     def prepare(
         self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()

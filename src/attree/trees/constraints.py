@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -165,41 +164,6 @@ class Constraints:
 #: Row of a sentence → constraints on its tree. Nothing is known of the other sentences.
 Known = Mapping[int, Constraints]
 NOTHING_KNOWN: Known = MappingProxyType({})
-
-
-def paired(
-    sentences: Iterable[str | Sequence[str]],
-    constraints: Iterable[Constraints | None] | None,
-    words: Callable[[str | Sequence[str]], list[str]],
-) -> Iterator[tuple[list[str], Constraints | None]]:
-    """Yield the words of each sentence and the constraints on its tree.
-
-    Args:
-        sentences: texts, or lists of words.
-        constraints: of each sentence, None where nothing is known.
-        words: splits a sentence into words.
-
-    Raises:
-        AttreeError: there are not as many constraints as sentences, a span lies outside its
-            sentence, or a word is empty.
-    """
-    if constraints is None:
-        yield from ((words(sentence), None) for sentence in sentences)
-        return
-    for number, (sentence, known) in enumerate(zip_longest(sentences, constraints, fillvalue=...)):
-        if sentence is ... or known is ...:
-            problem = "there are not as many constraints as sentences"
-            raise AttreeError("constraint-count", problem, fix="give None where nothing is known")
-        split = words(sentence)
-        if known:
-            if not isinstance(sentence, str) and len(split) < len(sentence):
-                problem = f"sentence {number} has an empty word, and constraints count words"
-                raise AttreeError("empty-word", problem, fix="leave the word out")
-            try:
-                known.check(len(split))
-            except AttreeError as error:
-                raise error.replace(problem=f"sentence {number}: {error.problem}") from None
-        yield split, known
 
 
 def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np.bool_]:
