@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from attree.training.features import features_of
-from attree.training.fit import fit
-from attree.training.gold import NO_HEAD, gold_batch, gold_tree, read_trees
+from attree.training.fit import _to_learn, fit
+from attree.training.gold import NO_HEAD, GoldTree, gold_batch, gold_tree, read_trees
 from attree.training.label_fit import align_labels
 from attree.training.objectives import head_loss
 from attree.training.parser import TrainedParser
@@ -25,6 +26,8 @@ from attree.training.start import Start
 from attree.treebank.conllu import read
 from attree.treebank.sentence import SplitSettings
 from attree.treebank.table import to_table
+from attree.trees.constraints import Constraints
+from attree.trees.trees import Trees
 
 RECIPE = replace(
     RECIPES["tree-crf-joint"],
@@ -229,18 +232,44 @@ def test_labels_of_other_names_start_from_those_of_the_same_phrases(encoder, tre
     assert not parts[0].weights[..., 1:].any()
 
 
-@pytest.mark.parametrize(("f1", "share"), [(95.0, 0.0), (81.5, 0.5), (60.0, 1.0)])
-def test_few_trees_move_a_parser_as_far_as_it_is_wrong_about_them(
-    f1: float, share: float, encoder, trees, monkeypatch: pytest.MonkeyPatch
+def half_right(gold: Sequence[GoldTree], surprise: float) -> Trees:
+    """Return gold trees with every second label wrong, and chances that are ``surprise`` above."""
+    spans = [[(i, j) for i, j, name in tree.labels for _ in name.split("+")] for tree in gold]
+    labels = [[x for *_, name in tree.labels for x in name.split("+")] for tree in gold]
+    labels = [["wrong" if place % 2 else x for place, x in enumerate(names)] for names in labels]
+    names = list(chain(*labels))
+    right = 1 - names.count("wrong") / len(names)
+    found = Trees.from_spans([tree.n_words for tree in gold], spans, labels)
+    return replace(found, marginals=np.full(len(names), right + surprise / 100))
+
+
+@pytest.mark.parametrize(("surprise", "share"), [(-9.0, 0.0), (4.0, 0.0), (8.0, 0.5), (30.0, 1.0)])
+def test_few_trees_move_a_parser_as_far_as_it_is_wrong_without_expecting_it(
+    surprise: float, share: float, encoder, trees, monkeypatch: pytest.MonkeyPatch
 ):
     first, plan = fit(encoder, trees, PLAN), replace(PLAN, steps=3)
     with monkeypatch.context() as patch:
         patch.setattr("attree.training.fit._average", lambda *_: None)
         far = fit(encoder, trees, plan, first=first).scorer.state_dict()
-    monkeypatch.setattr(TrainedParser, "f1", lambda *_: f1)
+    monkeypatch.setattr(TrainedParser, "decode", lambda *_: half_right(trees.gold, surprise))
     near, before = fit(encoder, trees, plan, first=first).scorer.state_dict(), first.scorer
     for name, weights in before.state_dict().items():
         part = name.split(".")[1]
         if part != "tags":  # fitted by themselves
             step = share if part == "labels" else share / 2
             torch.testing.assert_close(near[name], torch.lerp(weights, far[name], step))
+
+
+def test_trees_without_labels_are_compared_by_their_spans(encoder, trees):
+    """A parser of these very trees is not surprised by them; it is by trees without its phrases."""
+    first = fit(encoder, trees, PLAN)
+    features = features_of(encoder, trees.words, first.scorer.layout())
+    own = first.decode(BatchSource(features, first.scorer))
+    brackets = [
+        np.array([x for x in own.of(row).spans if x[1] - x[0] > 1])
+        for row in range(len(own.n_words))
+    ]
+    bare = [replace(x, labels=(), brackets=y) for x, y in zip(trees.gold, brackets, strict=True)]
+    flat = [replace(x, brackets=np.array([[0, x.n_words]])) for x in bare]
+    assert _to_learn(first, features, bare) < _to_learn(first, features, flat)
+    assert _to_learn(first, features, [replace(x, known=Constraints()) for x in bare]) == 1.0

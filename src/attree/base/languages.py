@@ -151,8 +151,7 @@ def candidates(texts: Iterable[str]) -> tuple[str, ...]:
 
 def certain(texts: Iterable[str]) -> str:
     """Return the language that texts are in, by their first characters; empty if in doubt."""
-    found = candidates(texts)
-    return found[0] if len(found) == 1 else ""
+    return found[0] if len(found := candidates(texts)) == 1 else ""
 
 
 def language_of_most(sentences: Sequence[Sequence[str]]) -> str:

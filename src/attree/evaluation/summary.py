@@ -19,8 +19,7 @@ from attree.trees.parses import Parses
 #: (0 where there is no tree to score), and F1 in percent without it (null where it does not count).
 SCORES_SCHEMA = schemas.schema_of(
     "sentence_f1",
-    sentence=schemas.INT,
-    n_words=schemas.INT,
+    **dict.fromkeys(("sentence", "n_words"), schemas.INT),
     status=schemas.TEXT,
     **dict.fromkeys(WRITTEN, schemas.INT),
     sentence_f1=schemas.FLOAT,
@@ -30,13 +29,10 @@ schemas.KINDS["table of scores"] = (SCORES_SCHEMA,)
 #: The modules that decide a score.
 CODE = ("attree.evaluation.summary",)
 
-_METRIC = "; ".join(
-    ["unlabelled F1 in percent over distinct spans of two words and more"]
-    + [
-        f"{metric.heading[0].lower()}{metric.heading[1:]}: {metric.meaning}"
-        for metric in METRICS.values()
-        if metric.kind == "f1"
-    ]
+_METRIC = "unlabelled F1 in percent over distinct spans of two words and more" + "".join(
+    f"; {metric.heading[0].lower()}{metric.heading[1:]}: {metric.meaning}"
+    for metric in METRICS.values()
+    if metric.kind == "f1"
 )
 
 
@@ -92,8 +88,7 @@ def read_scored(path: Path) -> Scored:
     table = schemas.read_table(path, schema=SCORES_SCHEMA)[0].sort_by("sentence")
     sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
     each = dict(zip(WRITTEN, counts, strict=True))
-    spans = (each["gold"], each["predicted"], each["matched"])
-    known = f1_counts(*spans, f1=f1.astype(np.float64) / 100)
+    known = f1_counts(*counts[:3], f1=f1.astype(np.float64) / 100)
     return Scored(sentence, n_words, status, replace(known, **each))
 
 
@@ -119,9 +114,9 @@ def score_parses(
         "parser": parser or history.get("parser"),
     }
     record = provenance(code=CODE, settings=how, parses=history.get("provenance", history))
-    each, f1 = scored.each, pa.array(100.0 * scored.sentence_f1, from_pandas=True)
-    columns = [scored.sentence, scored.n_words, scored.status]
-    columns += [*(getattr(each, count) for count in WRITTEN), f1]
+    counts = (getattr(scored.each, count) for count in WRITTEN)
+    f1 = pa.array(100.0 * scored.sentence_f1, from_pandas=True)
+    columns = [scored.sentence, scored.n_words, scored.status, *counts, f1]
     rows = pa.table(columns, names=SCORES_SCHEMA.names)
     schemas.write_table(output, rows, schema=SCORES_SCHEMA, metadata={**facts, **record})
     result = {

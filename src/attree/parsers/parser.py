@@ -301,8 +301,7 @@ class Parser:
         if constraints is None:
             yield from ((self.words(sentence), None) for sentence in sentences)
             return
-        pairs = zip_longest(sentences, constraints, fillvalue=...)
-        for number, (sentence, known) in enumerate(pairs):
+        for row, (sentence, known) in enumerate(zip_longest(sentences, constraints, fillvalue=...)):
             if sentence is ... or known is ...:
                 problem = "there are not as many constraints as sentences"
                 fix = "give None where nothing is known"
@@ -312,7 +311,7 @@ class Parser:
                 try:
                     known.check(len(words))
                 except AttreeError as error:
-                    raise error.replace(problem=f"sentence {number}: {error.problem}") from None
+                    raise error.replace(problem=f"sentence {row}: {error.problem}") from None
             yield words, known
 
     def trees(

@@ -27,6 +27,7 @@ from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
 from attree.training.recipes import MANY_TREES, TRUST, TrainingPlan, for_trees
 from attree.training.start import carry_over
 from attree.trees.sampling import fingerprints
+from attree.trees.tree import CHAIN
 
 #: What was trained together with an encoder: the scorer's weights, and the record.
 Learned = tuple[dict[str, Tensor], Report]
@@ -146,17 +147,29 @@ def fit(
 def _to_learn(first: TrainedParser, features: Features, gold: Sequence[GoldTree]) -> float:
     """Return how much few trees can teach the parser to start from, from 0 to 1.
 
-    Where it has an F1 of 90 they teach nothing that lasts; from 73 down, all that they can.
+    Where fewer of its phrases are right than it expects, these trees are of another kind than those
+    that it knows, and teach it all that they can; where it errs as often as it expects, nothing
+    that lasts.
     """
     rows = [index for index, tree in enumerate(gold) if tree.known is None]
-    if not rows:
-        return 1.0
-    f1 = first.f1(parts.BatchSource(features, first.scorer, rows), [gold[row] for row in rows])
-    return min(max((_TAUGHT - f1) / (_TAUGHT - _UNTAUGHT), 0.0), 1.0)
+    trees = first.decode(parts.BatchSource(features, first.scorer, rows))
+    surprises = []
+    for place, row in enumerate(rows):
+        tree, known = trees.of(place), gold[row].labels
+        chains = {(start, end): label.split(CHAIN) for start, end, label in known}
+        chains = chains or {(start, end): [""] for start, end in gold[row].brackets.tolist()}
+        labels = tree.labels if known and tree.labels else [""] * len(tree.spans)
+        surprises += [
+            chance - (label in chains.get(span, ()))
+            for span, label, chance in zip(tree.spans, labels, tree.marginals or (), strict=False)
+            if known or span[1] - span[0] > 1
+        ]
+    return float(np.interp(100.0 * np.mean(surprises or [1.0]), (_KNOWN, _OTHER), (0.0, 1.0)))
 
 
-#: F1 of the parser to start from, on the trees to train on, that leave nothing or all to learn.
-_TAUGHT, _UNTAUGHT = 90.0, 73.0
+#: How much less precision (in percent) the parser to start from has than it expects, on the trees
+#: to train on, that leaves nothing or all to learn.
+_KNOWN, _OTHER = 4.0, 12.0
 
 
 @torch.no_grad()
@@ -230,10 +243,7 @@ def choose_threshold(
     trees, likely = parser.decode_with_marginals(source)
     right = gold_spans(gold)
 
-    def f1(threshold: float) -> float:
-        return float(count_each(right, trees.keep(likely >= threshold)).corpus_f1[0])
-
-    return max(THRESHOLDS, key=f1)
+    return max(THRESHOLDS, key=lambda x: count_each(right, trees.keep(likely >= x)).corpus_f1[0])
 
 
 def choose(

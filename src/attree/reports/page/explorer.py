@@ -21,7 +21,7 @@ from attree.base.schemas import (
     WORDS_SHOWN,
     read_table,
 )
-from attree.evaluation.summary import SCORES_SCHEMA
+from attree.evaluation.summary import read_scored
 from attree.plan.paths import ASSOCIATIONS_PATH, PARSES_PATH, SENTENCE_SCORES, SENTENCES_PATH
 from attree.reports.page.reading import note_errors
 from attree.reports.page.scores import path_for
@@ -113,10 +113,9 @@ def _parses(results: Path, row: ScoreRow, gold: Parses) -> tuple[Parses, NDArray
     if not np.array_equal(parses.sentence, gold.sentence):
         problem = f"these are not the sentences of {'/'.join(row.test)}"
         raise AttreeError("other-sentences", problem, file=path)
-    scores, _ = read_table(path_for(SENTENCE_SCORES, results, row), schema=SCORES_SCHEMA)
-    f1 = _by_sentence(scores, "sentence_f1")
-    values = [f1.get(number) for number in gold.sentence.tolist()]
-    return parses, np.array([np.nan if value is None else value for value in values])
+    scored = read_scored(path_for(SENTENCE_SCORES, results, row))
+    f1 = dict(zip(scored.sentence.tolist(), 100.0 * scored.sentence_f1, strict=True))
+    return parses, np.array([f1.get(number, np.nan) for number in gold.sentence.tolist()])
 
 
 def _with_marginals(results: Path, row: ScoreRow, parses: Parses) -> Trees:
