@@ -304,8 +304,7 @@ class Parser:
         for row, (sentence, known) in enumerate(zip_longest(sentences, constraints, fillvalue=...)):
             if sentence is ... or known is ...:
                 problem = "there are not as many constraints as sentences"
-                fix = "give None where nothing is known"
-                raise AttreeError("constraint-count", problem, fix=fix)
+                raise AttreeError("constraint-count", problem, fix="give None for no constraint")
             words = self.words(sentence)
             if known:
                 try:
