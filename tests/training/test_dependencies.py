@@ -260,16 +260,29 @@ def test_few_trees_move_a_parser_as_far_as_it_is_wrong_without_expecting_it(
             torch.testing.assert_close(near[name], torch.lerp(weights, far[name], step))
 
 
-def test_trees_without_labels_are_compared_by_their_spans(encoder, trees):
-    """A parser of these very trees is not surprised by them; it is by trees without its phrases."""
-    first = fit(encoder, trees, PLAN)
-    features = features_of(encoder, trees.words, first.scorer.layout())
-    own = first.decode(BatchSource(features, first.scorer))
-    brackets = [
-        np.array([x for x in own.of(row).spans if x[1] - x[0] > 1])
-        for row in range(len(own.n_words))
+def test_a_parser_is_surprised_by_other_spans_and_by_labels_that_it_has(encoder, trees):
+    two = [
+        replace(tree, labels=tuple((i, j, ("NP", "VP")[(j - i) % 2]) for i, j, _ in tree.labels))
+        for tree in trees.gold
     ]
-    bare = [replace(x, labels=(), brackets=y) for x, y in zip(trees.gold, brackets, strict=True)]
-    flat = [replace(x, brackets=np.array([[0, x.n_words]])) for x in bare]
-    assert _to_learn(first, features, bare) < _to_learn(first, features, flat)
-    assert _to_learn(first, features, [replace(x, known=Constraints()) for x in bare]) == 1.0
+    first = fit(encoder, replace(trees, gold=two), PLAN)
+    features = features_of(encoder, trees.words, first.scorer.layout())
+    own = [*map(first.decode(BatchSource(features, first.scorer)).of, range(len(two)))]
+
+    def surprised(names: dict[str, str]) -> float:
+        """Return the share for the parser's own trees with other names; without, for no labels."""
+        gold = []
+        for tree, drawn in zip(trees.gold, own, strict=True):
+            brackets = np.array([span for span in drawn.spans if span[1] - span[0] > 1])
+            spans = zip(drawn.spans, drawn.labels, strict=True) if names else ()
+            labels = {span: names[label] for span, label in spans}
+            chains = tuple((*span, name) for span, name in labels.items())
+            gold.append(replace(tree, brackets=brackets, labels=chains))
+        return _to_learn(first, features, gold)
+
+    assert surprised({"NP": "NP", "VP": "VP"}) == surprised({}) == 0.0
+    assert surprised({"NP": "grup.nom", "VP": "grup.verb"}) == 0.0
+    assert surprised({"NP": "VP", "VP": "NP"}) == 1.0
+    flat = [replace(x, labels=(), brackets=np.array([[0, x.n_words]])) for x in two]
+    assert _to_learn(first, features, flat) > 0.0
+    assert _to_learn(first, features, [replace(x, known=Constraints()) for x in two]) == 1.0

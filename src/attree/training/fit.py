@@ -7,6 +7,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -149,20 +150,21 @@ def _to_learn(first: TrainedParser, features: Features, gold: Sequence[GoldTree]
 
     Where fewer of its phrases are right than it expects, these trees are of another kind than those
     that it knows, and teach it all that they can; where it errs as often as it expects, nothing
-    that lasts.
+    that lasts. A phrase is right if its span is, and its label where the parser has the tree's.
     """
     rows = [index for index, tree in enumerate(gold) if tree.known is None]
     trees = first.decode(parts.BatchSource(features, first.scorer, rows))
+    names = {*CHAIN.join(first.shape.get("labels", {}).get("names", ())).split(CHAIN)}
     surprises = []
     for place, row in enumerate(rows):
-        tree, known = trees.of(place), gold[row].labels
-        chains = {(start, end): label.split(CHAIN) for start, end, label in known}
-        chains = chains or {(start, end): [""] for start, end in gold[row].brackets.tolist()}
-        labels = tree.labels if known and tree.labels else [""] * len(tree.spans)
+        tree, chains = trees.of(place), gold[row].labels
+        known = {(start, end): set[str]() for start, end in gold[row].brackets.tolist()}
+        known |= {(start, end): names & {*chain.split(CHAIN)} for start, end, chain in chains}
+        phrases = zip(tree.spans, tree.labels or repeat(""), tree.marginals or (), strict=False)
         surprises += [
-            chance - (label in chains.get(span, ()))
-            for span, label, chance in zip(tree.spans, labels, tree.marginals or (), strict=False)
-            if known or span[1] - span[0] > 1
+            chance - (span in known and (not known[span] or label in known[span]))
+            for span, label, chance in phrases
+            if chains or span[1] - span[0] > 1
         ]
     return float(np.interp(100.0 * np.mean(surprises or [1.0]), (_KNOWN, _OTHER), (0.0, 1.0)))
 
