@@ -135,6 +135,19 @@ def test_a_further_ctrl_c_does_not_disturb_the_end() -> None:
     assert (done.returncode, done.stderr) == (130, "")
 
 
+def test_a_worker_that_is_started_during_the_end_says_nothing() -> None:
+    """Dask starts a killed worker anew, which writes a traceback when it finds its parent gone."""
+    code = (
+        "import psutil, subprocess, sys\n"
+        "from attree.base import process\n"
+        "late = [sys.executable, '-c', 'import sys; print(1, file=sys.stderr)']\n"
+        "psutil.wait_procs = lambda *_, **__: subprocess.run(late, check=True)\n"
+        "process.end(130)\n"
+    )
+    done = python(code)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 @pytest.mark.parametrize("quiet", [True, False])
 def test_semaphores_that_are_left_are_removed_without_a_word(quiet: bool) -> None:
     code = (

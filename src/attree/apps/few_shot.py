@@ -173,9 +173,7 @@ def _without(train: Treebank, test: Treebank) -> Treebank:
 def _limit_numbers(wanted: Sequence[int], train: Treebank) -> tuple[int, ...]:
     """Limit the numbers of trees to those that can be drawn."""
     usable = len(usable_trees(train.table))
-    too_large = [n for n in wanted if n > usable]
-    if too_large:
-        listed = ", ".join(f"{n:,}" for n in too_large)
+    if listed := ", ".join(f"{n:,}" for n in wanted if n > usable):
         say(f"attree: {listed} trees were asked for, there are {usable:,} of three words and more")
     return tuple(dict.fromkeys(min(n, usable) for n in wanted))
 

@@ -149,11 +149,6 @@ def candidates(texts: Iterable[str]) -> tuple[str, ...]:
     return (code,) if is_sure else (code, second)
 
 
-def certain(texts: Iterable[str]) -> str:
-    """Return the language that texts are in, by their first characters; empty if in doubt."""
-    return found[0] if len(found := candidates(texts)) == 1 else ""
-
-
 def language_of_most(sentences: Sequence[Sequence[str]]) -> str:
     """Detect the language of most sentences, each by itself.
 

@@ -183,13 +183,13 @@ def end(status: int) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         sys.stdout.flush()
+        # a worker that Dask starts anew meanwhile would say that this process has left it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     if "psutil" in sys.modules:  # Dask, which starts workers, imports it
         from multiprocessing import resource_tracker
 
         import psutil
 
-        # A worker that Dask starts anew meanwhile would say that this process has left it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         # Python's tracker ends by itself, after it has removed the remaining semaphores
         tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
         with contextlib.suppress(psutil.Error, OSError):  # processes end while they are listed

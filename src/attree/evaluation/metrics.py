@@ -107,8 +107,8 @@ def _subtrees(above: _Ints) -> tuple[_Ints, _Ints]:
     return low[spans], high[spans] + 1
 
 
-#: The counts that `attree score` writes of each sentence, first those of F1: of them intervals and
-#: p values of the workflow's tables are made.
+#: The counts that `attree score` writes of each sentence, of which intervals and p values of the
+#: workflow's tables are made.
 WRITTEN = ("gold", "predicted", "matched")
 
 #: Counts of gold trees alone: they stay what they are where nothing is predicted.

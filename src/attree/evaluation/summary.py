@@ -88,7 +88,8 @@ def read_scored(path: Path) -> Scored:
     table = schemas.read_table(path, schema=SCORES_SCHEMA)[0].sort_by("sentence")
     sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
     each = dict(zip(WRITTEN, counts, strict=True))
-    known = f1_counts(*counts[:3], f1=f1.astype(np.float64) / 100)
+    spans = (each["gold"], each["predicted"], each["matched"])
+    known = f1_counts(*spans, f1=f1.astype(np.float64) / 100)
     return Scored(sentence, n_words, status, replace(known, **each))
 
 
@@ -114,9 +115,9 @@ def score_parses(
         "parser": parser or history.get("parser"),
     }
     record = provenance(code=CODE, settings=how, parses=history.get("provenance", history))
-    counts = (getattr(scored.each, count) for count in WRITTEN)
+    each = (getattr(scored.each, count) for count in WRITTEN)
     f1 = pa.array(100.0 * scored.sentence_f1, from_pandas=True)
-    columns = [scored.sentence, scored.n_words, scored.status, *counts, f1]
+    columns = [scored.sentence, scored.n_words, scored.status, *each, f1]
     rows = pa.table(columns, names=SCORES_SCHEMA.names)
     schemas.write_table(output, rows, schema=SCORES_SCHEMA, metadata={**facts, **record})
     result = {

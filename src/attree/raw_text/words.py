@@ -26,7 +26,7 @@ from itertools import islice
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.languages import ANY, candidates, certain, code_of, rules_for
+from attree.base.languages import ANY, candidates, code_of, rules_for
 from attree.base.process import without_collecting
 from attree.base.text import encodable
 
@@ -194,7 +194,8 @@ def sentences_of(text: str, language: str, *, split: bool = True) -> tuple[str, 
         the code of the language, and the words of each sentence.
     """
     text = encodable(text).removeprefix("\ufeff")
-    code = language or certain([text]) or ANY
+    found = (language,) if language else candidates([text])
+    code = _told(found)[0] or ANY
     return code, _rules(rules_for(code))([text], split=split)[0] or [text.split()]
 
 
