@@ -135,6 +135,25 @@ def test_a_further_ctrl_c_does_not_disturb_the_end() -> None:
     assert (done.returncode, done.stderr) == (130, "")
 
 
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_ctrl_c_ends_a_command_though_it_is_ending_already(signals: int) -> None:
+    """The second one comes after the command has ended, before further ones are ignored."""
+    code = (
+        "import os, signal, sys\n"
+        "from attree.base import process\n"
+        "from attree.cli import main\n"
+        "end = process.end\n"
+        "def late(status):\n"
+        "    process.end = end\n"
+        f"    os.kill(os.getpid(), signal.SIGINT) if {signals} == 2 else end(status)\n"
+        "process.end = late\n"
+        "main.main = lambda: sys.exit(130)\n"
+        "main.console()\n"
+    )
+    done = python(code)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_a_worker_that_is_started_during_the_end_says_nothing() -> None:
     """Dask starts a killed worker anew, which writes a traceback when it finds its parent gone."""
     code = (

@@ -5,6 +5,7 @@ when it runs.
 """
 
 import ast
+import contextlib
 import errno
 import inspect
 import os
@@ -234,8 +235,6 @@ def main() -> None:
         app([word for word in sys.argv[1:] if word != "--debug"])
         sys.stdout.flush()
         sys.exit(0)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:  # whoever reads has enough, such as head; nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
@@ -299,14 +298,16 @@ def console() -> None:
     process.yield_cores()
     process.heed_termination()
     process.follow()
-    try:
-        main()
-    except SystemExit as done:
-        if not done.code:
-            process.leave()
-        elif done.code in process.STOPPED:
-            process.end(done.code)  # Dask's exit handlers fail on a half-open cluster
-        raise
+    with contextlib.suppress(KeyboardInterrupt):  # the first one, or another while a command ends
+        try:
+            main()
+        except SystemExit as done:
+            if not done.code:
+                process.leave()
+            elif done.code in process.STOPPED:
+                process.end(done.code)  # Dask's exit handlers fail on a half-open cluster
+            raise
+    process.end(130)
 
 
 if __name__ == "__main__":

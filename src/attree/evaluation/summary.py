@@ -1,30 +1,17 @@
-"""Summaries of scores as JSON: percentages, and how they were computed; a row per sentence."""
+"""Summaries of scores as JSON: percentages, and how they were computed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from attree.base import schemas
 from attree.base.files import write_json
 from attree.base.provenance import provenance
 from attree.evaluation import METRICS
-from attree.evaluation.metrics import WRITTEN, Counts, Scored, f1_counts, score
+from attree.evaluation.metrics import SCORES_SCHEMA, WRITTEN, Counts, Scored, score
 from attree.trees.parses import Parses
-
-#: One row per scored sentence: distinct spans of two words and more, with the whole sentence
-#: (0 where there is no tree to score), and F1 in percent without it (null where it does not count).
-SCORES_SCHEMA = schemas.schema_of(
-    "sentence_f1",
-    **dict.fromkeys(("sentence", "n_words"), schemas.INT),
-    status=schemas.TEXT,
-    **dict.fromkeys(WRITTEN, schemas.INT),
-    sentence_f1=schemas.FLOAT,
-)
-schemas.KINDS["table of scores"] = (SCORES_SCHEMA,)
 
 #: The modules that decide a score.
 CODE = ("attree.evaluation.summary",)
@@ -81,16 +68,6 @@ def read_gold(path: Path) -> tuple[Parses, dict[str, Any]]:
     """Read the gold trees of a sentence table, and its metadata."""
     table, metadata = schemas.read_table(path, schema=schemas.PARTLY_BRACKETED)
     return Parses.gold(table), metadata
-
-
-def read_scored(path: Path) -> Scored:
-    """Read the rows that `attree score` wrote of each sentence, which have the counts of F1."""
-    table = schemas.read_table(path, schema=SCORES_SCHEMA)[0].sort_by("sentence")
-    sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
-    each = dict(zip(WRITTEN, counts, strict=True))
-    spans = (each["gold"], each["predicted"], each["matched"])
-    known = f1_counts(*spans, f1=f1.astype(np.float64) / 100)
-    return Scored(sentence, n_words, status, replace(known, **each))
 
 
 def score_parses(
