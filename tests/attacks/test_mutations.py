@@ -34,7 +34,7 @@ from attree.bulk.manifest import Manifest
 from attree.bulk.output import read_shards, read_trees
 from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.labels import confusion_of
-from attree.evaluation.metrics import SCORES_SCHEMA
+from attree.evaluation.rows import SCORES_SCHEMA
 from attree.grammar.folder import read_grammar
 from attree.reports.tables.summaries import crosslingual, language, score_rows, summary_table
 from attree.training.recipes import read_description

@@ -17,7 +17,7 @@ from attree.base.schemas import (
 from attree.cli.main import app
 from attree.decoding import FIXED
 from attree.evaluation import DEFAULT_LABELS
-from attree.evaluation.metrics import SCORES_SCHEMA
+from attree.evaluation.rows import SCORES_SCHEMA
 from tests.command_line import CliRunner
 from tests.evaluation.reference import Labelled, Spans, parses, sentences
 from tests.refusals import refused

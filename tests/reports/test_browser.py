@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from attree.base.schemas import PARSES_SCHEMA, SENTENCES_SCHEMA, read_table
-from attree.evaluation.metrics import SCORES_SCHEMA
+from attree.evaluation.rows import SCORES_SCHEMA
 from tests.reports.conftest import EVIL, TREEBANKS
 
 

@@ -23,7 +23,7 @@ from attree.base.schemas import (
 )
 from attree.base.tables import BASELINE, COMPUTED
 from attree.evaluation.labels import Confusion
-from attree.evaluation.metrics import SCORES_SCHEMA
+from attree.evaluation.rows import SCORES_SCHEMA
 from attree.reports.page import charts, explorer, scores
 from attree.reports.page.page import embedded, write_page
 from attree.reports.page.run import ReportedRun

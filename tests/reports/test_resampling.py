@@ -10,8 +10,9 @@ import pytest
 
 from attree.base.schemas import write_table
 from attree.evaluation import HEADINGS
-from attree.evaluation.metrics import SCORES_SCHEMA, Scored, read_scored
+from attree.evaluation.metrics import Scored
 from attree.evaluation.resampling import Difference, every_difference, intervals
+from attree.evaluation.rows import SCORES_SCHEMA, read_scored
 from tests.refusals import refused
 
 

@@ -124,8 +124,6 @@ def give_memory_back() -> None:
 _TEMPORARY: set[Path] = set()
 #: How long a process may take to close its files after SIGTERM.
 _SECONDS_TO_END = 10.0
-#: Exit statuses of processes that a signal ended.
-STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 @contextlib.contextmanager

@@ -304,7 +304,7 @@ def console() -> None:
         except SystemExit as done:
             if not done.code:
                 process.leave()
-            elif done.code in process.STOPPED:
+            elif done.code in (130, 143):  # Ctrl-C, SIGTERM
                 process.end(done.code)  # Dask's exit handlers fail on a half-open cluster
             raise
     process.end(130)

@@ -13,13 +13,11 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.base import schemas
 from attree.base.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, METRICS
 from attree.evaluation.labels import Confusion, LabelCount, label_confusion, label_recall
@@ -112,17 +110,6 @@ def _subtrees(above: _Ints) -> tuple[_Ints, _Ints]:
 #: The counts that `attree score` writes of each sentence, of which intervals and p values of the
 #: workflow's tables are made.
 WRITTEN = ("gold", "predicted", "matched")
-
-#: One row per scored sentence: distinct spans of two words and more, with the whole sentence
-#: (0 where there is no tree to score), and F1 in percent without it (null where it does not count).
-SCORES_SCHEMA = schemas.schema_of(
-    "sentence_f1",
-    **dict.fromkeys(("sentence", "n_words"), schemas.INT),
-    status=schemas.TEXT,
-    **dict.fromkeys(WRITTEN, schemas.INT),
-    sentence_f1=schemas.FLOAT,
-)
-schemas.KINDS["table of scores"] = (SCORES_SCHEMA,)
 
 #: Counts of gold trees alone: they stay what they are where nothing is predicted.
 _OF_GOLD = (
@@ -304,16 +291,6 @@ def f1_counts(gold: _Ints, predicted: _Ints, shared: _Ints, *, f1: _Floats) -> C
         sentence_f1_sum=np.nan_to_num(f1),
         sentence_f1_count=~np.isnan(f1),
     )
-
-
-def read_scored(path: Path) -> Scored:
-    """Read the rows that `attree score` wrote of each sentence, which have the counts of F1."""
-    table = schemas.read_table(path, schema=SCORES_SCHEMA)[0].sort_by("sentence")
-    sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
-    each = dict(zip(WRITTEN, counts, strict=True))
-    spans = (each["gold"], each["predicted"], each["matched"])
-    known = f1_counts(*spans, f1=f1.astype(np.float64) / 100)
-    return Scored(sentence, n_words, status, replace(known, **each))
 
 
 def score(

@@ -10,7 +10,8 @@ from attree.base import schemas
 from attree.base.files import write_json
 from attree.base.provenance import provenance
 from attree.evaluation import METRICS
-from attree.evaluation.metrics import SCORES_SCHEMA, WRITTEN, Counts, Scored, score
+from attree.evaluation.metrics import WRITTEN, Counts, Scored, score
+from attree.evaluation.rows import SCORES_SCHEMA
 from attree.trees.parses import Parses
 
 #: The modules that decide a score.
@@ -95,15 +96,14 @@ def score_parses(
     each = (getattr(scored.each, count) for count in WRITTEN)
     f1 = pa.array(100.0 * scored.sentence_f1, from_pandas=True)
     columns = [scored.sentence, scored.n_words, scored.status, *each, f1]
-    rows = pa.table(columns, names=SCORES_SCHEMA.names)
+    rows = pa.table(columns, SCORES_SCHEMA.names)
     schemas.write_table(output, rows, schema=SCORES_SCHEMA, metadata={**facts, **record})
+    selection = history.get("selection")
     result = {
         **facts,
         **percentages(scored),
         "label_confusion": None if scored.confusion is None else scored.confusion.describe(),
-        "protocol": protocol(
-            metadata, scored.counts, len(gold), max_words, history.get("selection")
-        ),
+        "protocol": protocol(metadata, scored.counts, len(gold), max_words, selection),
         "provenance": record,
     }
     write_json(summary, result)

@@ -292,8 +292,7 @@ def best_labelled(
     label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
     _, start, end = _best_nodes(gain[None], scores.n_words)
     nodes = zip(start.tolist(), end.tolist(), label[start, end].tolist(), strict=True)
-    first = [node for node in nodes if node[2]]
-    totals, ranked = _rank_trees(gains, first, k)
+    totals, ranked = _rank_trees(gains, [node for node in nodes if node[2]], k)
     trees = [chart.trees([(0, *node) for node in nodes]) for nodes in ranked]
     return Ranked(Trees.concatenate(trees), totals, _probabilities(scores, ranked))
 

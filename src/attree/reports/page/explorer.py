@@ -21,7 +21,7 @@ from attree.base.schemas import (
     WORDS_SHOWN,
     read_table,
 )
-from attree.evaluation.metrics import read_scored
+from attree.evaluation.rows import read_scored
 from attree.plan.paths import ASSOCIATIONS_PATH, PARSES_PATH, SENTENCE_SCORES, SENTENCES_PATH
 from attree.reports.page.reading import note_errors
 from attree.reports.page.scores import path_for

@@ -15,8 +15,9 @@ from attree.base.schemas import PARTLY_BRACKETED, read_table
 from attree.base.tables import Table, number, scores_table, with_values
 from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.labels import NO_SPAN, Confusion, confusion_of
-from attree.evaluation.metrics import Scored, read_scored
+from attree.evaluation.metrics import Scored
 from attree.evaluation.resampling import intervals
+from attree.evaluation.rows import read_scored
 from attree.plan.paths import TableRow
 
 #: baseline → its short heading, in the order of tables
