@@ -298,7 +298,7 @@ def console() -> None:
     process.yield_cores()
     process.heed_termination()
     process.follow()
-    with contextlib.suppress(KeyboardInterrupt):  # the first one, or another while a command ends
+    with contextlib.suppress(KeyboardInterrupt):  # the first, or another while a command ends
         try:
             main()
         except SystemExit as done:

@@ -22,6 +22,6 @@ def read_scored(path: Path) -> Scored:
     """Read the rows that `attree score` wrote of each sentence, which have the counts of F1."""
     table = schemas.read_table(path, schema=SCORES_SCHEMA)[0].sort_by("sentence")
     sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
-    known = f1_counts(*counts[:3], f1=f1.astype(float) / 100)
     each = dict(zip(WRITTEN, counts, strict=True))
+    known = f1_counts(each["gold"], each["predicted"], each["matched"], f1=f1.astype(float) / 100)
     return Scored(sentence, n_words, status, replace(known, **each))

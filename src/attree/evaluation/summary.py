@@ -1,4 +1,4 @@
-"""Summaries of scores as JSON: percentages, and how they were computed."""
+"""Score a table of parses: its rows of scores, and a summary of them and how they were computed."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -194,8 +194,7 @@ def sentences_of(text: str, language: str, *, split: bool = True) -> tuple[str, 
         the code of the language, and the words of each sentence.
     """
     text = encodable(text).removeprefix("\ufeff")
-    found = (language,) if language else candidates([text])
-    code = _told(found)[0] or ANY
+    code = _told((language,) if language else candidates([text]))[0] or ANY
     return code, _rules(rules_for(code))([text], split=split)[0] or [text.split()]
 
 
