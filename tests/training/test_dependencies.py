@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from attree.training.features import features_of
-from attree.training.fit import _to_learn, fit
+from attree.training.fit import fit
 from attree.training.gold import NO_HEAD, GoldTree, gold_batch, gold_tree, read_trees
 from attree.training.label_fit import align_labels
 from attree.training.objectives import head_loss
@@ -22,7 +22,7 @@ from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, DependencyPart, heads_of_spans, sum_parts
 from attree.training.recipes import RECIPES, TRUST, TrainingPlan
 from attree.training.scores import SpanScores, headed_by
-from attree.training.start import Start
+from attree.training.start import Start, to_learn
 from attree.treebank.conllu import read
 from attree.treebank.sentence import SplitSettings
 from attree.treebank.table import to_table
@@ -204,7 +204,7 @@ def test_heads_are_learned_and_count_once_the_parser_is_trained(encoder, trees):
         for word in range(1, tree.n_words)
     ]
     assert np.mean(right) > 0.7
-    plan = Start("first", first).plan(replace(PLAN, steps=1), encoder.n_layers, 3)
+    plan = Start("first", first).plan(replace(PLAN, steps=1), encoder, trees)
     again = fit(encoder, trees, plan, first=first)
     theirs = again.scorer.each()["dependencies"]
     assert float(theirs.trust) == pytest.approx(TRUST)
@@ -243,20 +243,42 @@ def half_right(gold: Sequence[GoldTree], surprise: float) -> Trees:
     return replace(found, marginals=np.full(len(names), right + surprise / 100))
 
 
-@pytest.mark.parametrize(("surprise", "share"), [(-9.0, 0.0), (4.0, 0.0), (8.0, 0.5), (30.0, 1.0)])
+@pytest.mark.parametrize(
+    ("n_trees", "surprise", "share"),
+    [
+        (12, -9.0, 0.0),
+        (12, 4.0, 0.0),
+        (12, 8.0, 0.5),
+        (12, 30.0, 1.0),
+        (48, 7.0, 0.375),  # of a kind that the parser knows
+        (48, 9.0, None),
+        (84, 4.0, None),
+    ],
+)
 def test_few_trees_move_a_parser_as_far_as_it_is_wrong_without_expecting_it(
-    surprise: float, share: float, encoder, trees, monkeypatch: pytest.MonkeyPatch
+    n_trees: int,
+    surprise: float,
+    share: float | None,
+    encoder,
+    trees,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    first, times = fit(encoder, trees, PLAN), n_trees // 12
+    many = replace(trees, words=[*trees.words] * times, gold=[*trees.gold] * times)
+    monkeypatch.setattr(TrainedParser, "decode", lambda *_: half_right(many.gold, surprise))
+    plan = Start("first", first).plan(replace(PLAN, steps=7), encoder, many)
+    assert plan.share == (None if share is None else pytest.approx(share))
+    assert (plan.steps, plan.recipe.learning_rate) == ((7, 1e-4) if share is None else (50, 3e-4))
+
+
+def test_weights_go_their_share_of_the_way_from_those_of_the_parser_to_start_from(encoder, trees):
     first, plan = fit(encoder, trees, PLAN), replace(PLAN, steps=3)
-    with monkeypatch.context() as patch:
-        patch.setattr("attree.training.fit._average", lambda *_: None)
-        far = fit(encoder, trees, plan, first=first).scorer.state_dict()
-    monkeypatch.setattr(TrainedParser, "decode", lambda *_: half_right(trees.gold, surprise))
-    near, before = fit(encoder, trees, plan, first=first).scorer.state_dict(), first.scorer
-    for name, weights in before.state_dict().items():
+    far = fit(encoder, trees, plan, first=first).scorer.state_dict()
+    near = fit(encoder, trees, replace(plan, share=0.5), first=first).scorer.state_dict()
+    for name, weights in first.scorer.state_dict().items():
         part = name.split(".")[1]
         if part != "tags":  # fitted by themselves
-            step = share if part == "labels" else share / 2
+            step = 0.5 if part == "labels" else 0.25
             torch.testing.assert_close(near[name], torch.lerp(weights, far[name], step))
 
 
@@ -266,8 +288,8 @@ def test_a_parser_is_surprised_by_other_spans_and_by_labels_that_it_has(encoder,
         for tree in trees.gold
     ]
     first = fit(encoder, replace(trees, gold=two), PLAN)
-    features = features_of(encoder, trees.words, first.scorer.layout())
-    own = [*map(first.decode(BatchSource(features, first.scorer)).of, range(len(two)))]
+    source = BatchSource.of(encoder, trees.words, first.scorer)
+    own = [*map(first.decode(source).of, range(len(two)))]
 
     def surprised(names: dict[str, str]) -> float:
         """Return the share for the parser's own trees with other names; without, for no labels."""
@@ -278,11 +300,12 @@ def test_a_parser_is_surprised_by_other_spans_and_by_labels_that_it_has(encoder,
             labels = {span: names[label] for span, label in spans}
             chains = tuple((*span, name) for span, name in labels.items())
             gold.append(replace(tree, brackets=brackets, labels=chains))
-        return _to_learn(first, features, gold)
+        return to_learn(first, encoder, replace(trees, gold=gold))
 
     assert surprised({"NP": "NP", "VP": "VP"}) == surprised({}) == 0.0
     assert surprised({"NP": "grup.nom", "VP": "grup.verb"}) == 0.0
     assert surprised({"NP": "VP", "VP": "NP"}) == 1.0
     flat = [replace(x, labels=(), brackets=np.array([[0, x.n_words]])) for x in two]
-    assert _to_learn(first, features, flat) > 0.0
-    assert _to_learn(first, features, [replace(x, known=Constraints()) for x in two]) == 1.0
+    assert to_learn(first, encoder, replace(trees, gold=flat)) > 0.0
+    partial = [replace(x, known=Constraints()) for x in two]
+    assert to_learn(first, encoder, replace(trees, gold=partial)) == 1.0

@@ -211,7 +211,7 @@ def test_a_parser_reads_what_the_first_one_reads(encoder, treebank, trees):
     first = fit(encoder, read(treebank, range(12, 30)), plan)
     start = Start("first", first)
     plan = TrainingPlan(RECIPES["tree-crf-labelled"], steps=1)
-    own = start.plan(plan, encoder.n_layers, 12, given=["steps"])
+    own = start.plan(plan, encoder, trees, given=["steps"])
     parser = fit(encoder, trees, own, first=first)
     for part in ("projection", "boundary"):
         assert parser.shape[part] == first.shape[part]
@@ -226,8 +226,9 @@ def test_few_trees_from_a_parser_take_fewer_and_longer_steps(encoder, treebank):
     recipe = adapted(RECIPES["tree-crf"], learning_rate=0.01)
 
     def taken(start, n_trees, *given):
-        plan = TrainingPlan(recipe, steps=7)
-        plan = start.plan(plan, encoder.n_layers, n_trees, given=given)
+        trees = read(treebank, [*range(12)] * 7)
+        trees = replace(trees, words=trees.words[:n_trees], gold=trees.gold[:n_trees])
+        plan = start.plan(TrainingPlan(recipe, steps=7), encoder, trees, given=given)
         return plan.steps, plan.recipe.learning_rate
 
     start = Start("first", first)

@@ -172,8 +172,8 @@ class Proposer:
         encoder, first = self.parser.encoder, self._start.parser
         labels, tags = (_names(first, part) for part in ("labels", "tags"))
         plan = TrainingPlan(recipe(RECIPE), labels=labels, tags=tags)
-        plan = self._start.plan(plan, encoder.n_layers, len(trees.gold))
         with self._encoding:
+            plan = self._start.plan(plan, encoder, trees)
             layout = build_scorer(encoder, plan, len(trees.gold)).layout()
             features = features_of(encoder, trees.words, layout)
         return TrainedModel(fit(encoder, trees, plan, features=features, first=first), encoder)

@@ -109,12 +109,12 @@ class Trainer:
     def _train(self, row: ExperimentRow) -> TrainedParser:
         train, start = self.sets[row.train], Start.named(row.settings.get("start"))
         rows = drawn(row, train)
-        plan = start.plan(plan_of(row), self.encoder.n_layers, len(rows), given=row.settings)
+        trees = read_trees(train.table, rows)
+        plan = start.plan(plan_of(row), self.encoder, trees, given=row.settings)
         if row.layer == TUNED:
             choice = self._choice(row, plan, start)
             tuned = replace(plan.recipe, dropout=choice["dropout"])
             plan = replace(plan, layers=tuple(choice["layers"]), recipe=tuned)
-        trees = read_trees(train.table, rows)
         if plan.recipe.rounds:  # their sentences are not known yet
             raw = train.words_of(self._rest(row, range(len(train.table))))
             return fit_in_rounds(self.encoder, trees, plan, raw, first=start.parser)
@@ -151,9 +151,7 @@ class Trainer:
         name = f"choice-{digest(decides)}"
         choice = read_record(self.records, name)
         if choice is None:
-            trees, tuning = (
-                read_trees(train.table, rows(first, train)) for rows in (drawn, set_apart)
-            )
+            trees, tuning = (read_trees(train.table, f(first, train)) for f in (drawn, set_apart))
             layers = [parse_layers(text) for text in row.candidates] or [plan.layers]
             recipes = [replace(plan.recipe, dropout=rate) for rate in row.dropouts] or [plan.recipe]
             varied = itertools.product(layers, recipes)

@@ -130,7 +130,7 @@ def train(
     settings = asdict(request.fitting) | {"seed": request.seed, "shares": chosen.shares}
     settings = {name: value for name, value in settings.items() if value is not None}
     plan, given = TrainingPlan(recipe, request.layers, **settings), {*request.given, *settings}
-    plan = start.plan(plan, encoder.n_layers, len(trees.gold), given=given)
+    plan = start.plan(plan, encoder, trees, given=given)
     if recipe.rank:
         weights, learned = train_adapter(encoder, verify(described), trees, plan, progress=progress)
         with TemporaryDirectory(prefix="attree-") as temporary:

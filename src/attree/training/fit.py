@@ -7,7 +7,6 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +24,9 @@ from attree.training.gold import GoldTree, GoldTrees, with_classes
 from attree.training.label_fit import align_labels, fit_aside, sample, structure
 from attree.training.objectives import Report, train
 from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
-from attree.training.recipes import MANY_TREES, TRUST, TrainingPlan, for_trees
+from attree.training.recipes import TRUST, TrainingPlan, for_trees
 from attree.training.start import carry_over
 from attree.trees.sampling import fingerprints
-from attree.trees.tree import CHAIN
 
 #: What was trained together with an encoder: the scorer's weights, and the record.
 Learned = tuple[dict[str, Tensor], Report]
@@ -89,14 +87,11 @@ def fit(
     parser, trees, plan = start_parser(encoder, trees, plan, first)
     rows = range(len(trees.gold)) if learned is None else sample(trees.gold, len(plan.tags))
     words, gold = [trees.words[row] for row in rows], [trees.gold[row] for row in rows]
-    features = features or features_of(
-        encoder, words, parser.scorer.layout(), folder=folder, progress=progress
-    )
+    layout = parser.scorer.layout()
+    features = features or features_of(encoder, words, layout, folder=folder, progress=progress)
     if first is not None and (unknown := align_labels(parser, first, features, trees.gold)):
-        say(
-            f"attree: the parser to start from takes phrases {', '.join(unknown)} for none: these "
-            "labels start from nothing"
-        )
+        names = ", ".join(unknown)
+        say(f"attree: {names} start from nothing: the parser to start from draws no such phrases")
     learner = structure(parser)
     source = parts.BatchSource(features, learner.scorer)
     check: Callable[[], float] | None = None
@@ -112,8 +107,8 @@ def fit(
         weights, report = learned
         learner.scorer.load_state_dict(weights)
         report.checks += [] if check is None else [(report.best_step, check())]
-    if first is not None and len(trees.gold) < MANY_TREES:
-        _average(learner.scorer, before, first, _to_learn(first, features, trees.gold))
+    if first is not None and plan.share is not None:
+        _average(learner.scorer, before, first, plan.share)
     dependencies = parser.scorer.each().get("dependencies")
     if first is None and isinstance(dependencies, parts.DependencyPart):
         dependencies.trust.fill_(TRUST)
@@ -143,35 +138,6 @@ def fit(
     if held_out is not None and learner.recipe.objective == "tree_crf":
         parser.about["threshold"] = choose_threshold(learner, check_source, held_out.gold)
     return parser
-
-
-def _to_learn(first: TrainedParser, features: Features, gold: Sequence[GoldTree]) -> float:
-    """Return how much few trees can teach the parser to start from, from 0 to 1.
-
-    Where fewer of its phrases are right than it expects, these trees are of another kind than those
-    that it knows, and teach it all that they can; where it errs as often as it expects, nothing
-    that lasts. A phrase is right if its span is, and its label where the parser has the tree's.
-    """
-    rows = [index for index, tree in enumerate(gold) if tree.known is None]
-    trees = first.decode(parts.BatchSource(features, first.scorer, rows))
-    names = {*CHAIN.join(first.shape.get("labels", {}).get("names", ())).split(CHAIN)}
-    surprises = []
-    for place, row in enumerate(rows):
-        tree, chains = trees.of(place), gold[row].labels
-        known = {(start, end): set[str]() for start, end in gold[row].brackets.tolist()}
-        known |= {(start, end): names & {*chain.split(CHAIN)} for start, end, chain in chains}
-        phrases = zip(tree.spans, tree.labels or repeat(""), tree.marginals or (), strict=False)
-        surprises += [
-            chance - (span in known and (not known[span] or label in known[span]))
-            for span, label, chance in phrases
-            if chains or span[1] - span[0] > 1
-        ]
-    return float(np.interp(100.0 * np.mean(surprises or [1.0]), (_KNOWN, _OTHER), (0.0, 1.0)))
-
-
-#: How much less precision (in percent) the parser to start from has than it expects, on the trees
-#: to train on, that leaves nothing or all to learn.
-_KNOWN, _OTHER = 4.0, 12.0
 
 
 @torch.no_grad()

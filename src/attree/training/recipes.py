@@ -95,6 +95,8 @@ class TrainingPlan:
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
         steps, batch, seed: of the training.
         decay: whether learning rates fall linearly to 0 at the last step.
+        share: of the way from the parser to start from, that weights go in the end, labels; see
+            :meth:`attree.training.start.Start.plan`. None: all of it.
         labels: of the parser to start from, chains joined; training adds those of its trees.
         tags: the same for tags.
         shares: share of each treebank in a batch; empty if trees are drawn alike.
@@ -110,6 +112,7 @@ class TrainingPlan:
     batch: int = 10
     seed: int = 0
     decay: bool = False
+    share: float | None = None
     labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     shares: tuple[float, ...] = ()

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.terminal import say
+from attree.encoder.load import Encoder
 from attree.ready import DEFAULT, folder_of_start
 from attree.training import FEW_STEPS
+from attree.training.gold import GoldTrees
 from attree.training.parser import TrainedParser, load_parser
-from attree.training.parts import NameReader
+from attree.training.parts import BatchSource, NameReader
 from attree.training.recipes import MANY_TREES, RECIPES, STARTS, TrainingPlan, with_least_threshold
 from attree.trees.sampling import fingerprints
+from attree.trees.tree import CHAIN
 
 #: Adam's learning rate for training that starts from a parser, low since good weights are soon
 #: unlearned; and that of few trees, for fewer steps.
@@ -68,7 +72,7 @@ class Start:
         return np.empty(0, np.uint64) if self.parser is None else self.parser.trained_on
 
     def plan(
-        self, plan: TrainingPlan, n_layers: int, n_trees: int, *, given: Container[str] = ()
+        self, plan: TrainingPlan, encoder: Encoder, trees: GoldTrees, *, given: Container[str] = ()
     ) -> TrainingPlan:
         """Return a plan for training from here.
 
@@ -76,29 +80,31 @@ class Start:
         layers, sizes and dependencies, and no attention if that one reads none.
 
         Training from a parser has a low learning rate. Few trees take fewer steps, and train labels
-        together with the structure, as that parser did; from `MANY_TREES` trees on, labels that are
-        fitted to a trained structure are better.
+        together with the structure, as that parser did; then weights go back, by what there was to
+        learn (see :func:`to_learn`). From `MANY_TREES` trees on, from twice as many on if the
+        parser knows their kind, labels that are fitted to a trained structure are better.
 
         Args:
             plan: the settings that were asked for.
-            n_layers: number of layers of the encoder.
-            n_trees: number of trees to train on.
+            encoder: to train with.
+            trees: to train on.
             given: the settings that were asked for, of which learning rate and steps stay.
         """
-        recipe, middle = plan.recipe, n_layers // 2
-        first, last = max(middle - recipe.spread, 0), min(middle + recipe.spread, n_layers)
+        recipe, middle = plan.recipe, encoder.n_layers // 2
+        first, last = max(middle - recipe.spread, 0), min(middle + recipe.spread, encoder.n_layers)
         layers = plan.layers or tuple(range(first, last + 1))
         named, plan = bool(plan.layers), replace(plan, layers=layers, start=STARTS[0])
         if self.parser is None:
             return replace(plan, start=self.name)
-        few = n_trees < MANY_TREES
+        share = to_learn(self.parser, encoder, trees)
+        few = share is not None
         if few and "labels" in recipe.parts and recipe.objective == "tree_crf":
             joint, names = RECIPES["tree-crf-joint"], ("objective", "threshold", "unlabelled")
             recipe = replace(recipe, **{name: getattr(joint, name) for name in names})
         rate = recipe.learning_rate if "learning_rate" in given else _FEW_RATE if few else _RATE
         recipe = replace(with_least_threshold(recipe), learning_rate=rate)
         steps = FEW_STEPS if few and "steps" not in given else plan.steps
-        plan = replace(plan, recipe=recipe, steps=steps)
+        plan = replace(plan, recipe=recipe, steps=steps, share=share)
         if named:
             return plan
         shape, parts = self.parser.shape, ("projection", "boundary", "labels")
@@ -115,6 +121,37 @@ class Start:
             size=projection.get("size", plan.size),
             specials=bool(projection.get("specials", plan.specials)),
         )
+
+
+def to_learn(first: TrainedParser, encoder: Encoder, trees: GoldTrees) -> float | None:
+    """Return how much few trees can teach the parser to start from, from 0 to 1; None if many.
+
+    Where fewer of its phrases are right than it expects, these trees are of another kind than those
+    that it knows, and teach it all that they can; where it errs as often as it expects, nothing
+    that lasts. A phrase is right if its span is, and its label where the parser has the tree's.
+    """
+    if len(trees.gold) >= 2 * MANY_TREES or first.encoder["fingerprint"] != encoder.fingerprint:
+        return None  # `carry_over` refuses another encoder
+    drawn = first.decode(BatchSource.of(encoder, trees.words, first.scorer))
+    names = {*CHAIN.join(first.shape.get("labels", {}).get("names", ())).split(CHAIN)}
+    surprises = []
+    for place, gold in enumerate(trees.gold):
+        tree, chains = drawn.of(place), gold.labels
+        known = {(start, end): set[str]() for start, end in gold.brackets.tolist()}
+        known |= {(start, end): names & {*chain.split(CHAIN)} for start, end, chain in chains}
+        phrases = zip(tree.spans, tree.labels or repeat(""), tree.marginals or (), strict=False)
+        surprises += [
+            chance - (span in known and (not known[span] or label in known[span]))
+            for span, label, chance in phrases
+            if gold.known is None and (chains or span[1] - span[0] > 1)
+        ]
+    share = float(np.interp(100.0 * np.mean(surprises or [1.0]), (_KNOWN, _OTHER), (0.0, 1.0)))
+    return share if len(trees.gold) < MANY_TREES or share < 0.5 else None
+
+
+#: How much less precision (in percent) the parser to start from has than it expects, on the trees
+#: to train on, that leaves nothing or all to learn.
+_KNOWN, _OTHER = 4.0, 12.0
 
 
 def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
