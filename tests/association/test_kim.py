@@ -118,7 +118,7 @@ def compared(data: Path, encoder: ResolvedEncoder, folder: Path, first: int | No
         assert ours == pytest.approx(theirs["test"][bias][best], abs=0.5), (bias, best)
 
 
-@pytest.mark.parametrize("first", [25, pytest.param(None, marks=pytest.mark.full)])
+@pytest.mark.parametrize("first", [8, pytest.param(None, marks=pytest.mark.full)])
 def test_the_program_on_the_sample(
     first: int | None, data: Path, minilm: ResolvedEncoder, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def checkout(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Che
     return make_checkout(tmp_path)
 
 
+@pytest.mark.full
 def test_a_few_sentences_of_each_language(checkout: Checkout) -> None:
     """Both tables, dependency-derived brackets apart, on 60 sentences of some languages."""
     few = {name: {"first": 60} for name in ("english", "german", "ud-german")}
