@@ -139,6 +139,7 @@ def test_what_starts_from_it_has_its_encoder(folder: Path, treebank: Path, tmp_p
     out = tmp_path / "on"
     result = train_into(out, treebank, None, "--start", folder, "--parser", "tree-crf-joint")
     assert f"first weights: of {folder}; --start encoder takes" in result.stdout
+    assert f"% was new to {folder} and is kept" in result.stdout
     assert f"| First weights | of {folder}" in (out / "README.md").read_text().replace("\\", "")
     mine, theirs = (load_parser(one) for one in (out, folder))
     assert mine.encoder["fingerprint"] == theirs.encoder["fingerprint"]

@@ -267,14 +267,14 @@ def test_few_trees_move_a_parser_as_far_as_it_is_wrong_without_expecting_it(
     many = replace(trees, words=[*trees.words] * times, gold=[*trees.gold] * times)
     monkeypatch.setattr(TrainedParser, "decode", lambda *_: half_right(many.gold, surprise))
     plan = Start("first", first).plan(replace(PLAN, steps=7), encoder, many)
-    assert plan.share == (None if share is None else pytest.approx(share))
+    assert plan.to_learn == (None if share is None else pytest.approx(share))
     assert (plan.steps, plan.recipe.learning_rate) == ((7, 1e-4) if share is None else (50, 3e-4))
 
 
 def test_weights_go_their_share_of_the_way_from_those_of_the_parser_to_start_from(encoder, trees):
     first, plan = fit(encoder, trees, PLAN), replace(PLAN, steps=3)
     far = fit(encoder, trees, plan, first=first).scorer.state_dict()
-    near = fit(encoder, trees, replace(plan, share=0.5), first=first).scorer.state_dict()
+    near = fit(encoder, trees, replace(plan, to_learn=0.5), first=first).scorer.state_dict()
     for name, weights in first.scorer.state_dict().items():
         part = name.split(".")[1]
         if part != "tags":  # fitted by themselves

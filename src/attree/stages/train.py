@@ -176,6 +176,8 @@ def summary(parser: TrainedParser, output: Path) -> Iterator[str]:
     )
     if facts["first"] is not None:
         yield f"first weights: of {facts['start']}; --start encoder takes those of the encoder"
+    if (new := facts["plan"]["to_learn"]) is not None:
+        yield f"of what these trees taught, {new:.0%} was new to {facts['start']} and is kept"
     for scores in facts["scores"]:
         yield f"F1 {scored(scores)}"
     if facts["dev_f1"] is not None:

@@ -91,7 +91,7 @@ def fit(
     features = features or features_of(encoder, words, layout, folder=folder, progress=progress)
     if first is not None and (unknown := align_labels(parser, first, features, trees.gold)):
         names = ", ".join(unknown)
-        say(f"attree: {names} start from nothing: the parser to start from draws no such phrases")
+        say(f"attree: no phrases of the first parser are like {names}: learned from nothing")
     learner = structure(parser)
     source = parts.BatchSource(features, learner.scorer)
     check: Callable[[], float] | None = None
@@ -107,8 +107,8 @@ def fit(
         weights, report = learned
         learner.scorer.load_state_dict(weights)
         report.checks += [] if check is None else [(report.best_step, check())]
-    if first is not None and plan.share is not None:
-        _average(learner.scorer, before, first, plan.share)
+    if first is not None and plan.to_learn is not None:
+        _average(learner.scorer, before, first, plan.to_learn)
     dependencies = parser.scorer.each().get("dependencies")
     if first is None and isinstance(dependencies, parts.DependencyPart):
         dependencies.trust.fill_(TRUST)

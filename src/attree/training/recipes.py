@@ -95,8 +95,9 @@ class TrainingPlan:
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
         steps, batch, seed: of the training.
         decay: whether learning rates fall linearly to 0 at the last step.
-        share: of the way from the parser to start from, that weights go in the end, labels; see
-            :meth:`attree.training.start.Start.plan`. None: all of it.
+        to_learn: how much few trees can teach the parser to start from, from 0 to 1 (see
+            :func:`attree.training.start.to_learn`): labels keep so much of what training changes,
+            the structure half as much. None: both keep all.
         labels: of the parser to start from, chains joined; training adds those of its trees.
         tags: the same for tags.
         shares: share of each treebank in a batch; empty if trees are drawn alike.
@@ -112,7 +113,7 @@ class TrainingPlan:
     batch: int = 10
     seed: int = 0
     decay: bool = False
-    share: float | None = None
+    to_learn: float | None = None
     labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     shares: tuple[float, ...] = ()

@@ -80,9 +80,9 @@ class Start:
         layers, sizes and dependencies, and no attention if that one reads none.
 
         Training from a parser has a low learning rate. Few trees take fewer steps, and train labels
-        together with the structure, as that parser did; then weights go back, by what there was to
-        learn (see :func:`to_learn`). From `MANY_TREES` trees on, from twice as many on if the
-        parser knows their kind, labels that are fitted to a trained structure are better.
+        together with the structure, as that parser did; of what they change, so much is kept as
+        there is to learn. Labels fitted to a trained structure are better from `MANY_TREES` trees
+        on, or from twice as many if there is little to learn. See :func:`to_learn`.
 
         Args:
             plan: the settings that were asked for.
@@ -96,15 +96,14 @@ class Start:
         named, plan = bool(plan.layers), replace(plan, layers=layers, start=STARTS[0])
         if self.parser is None:
             return replace(plan, start=self.name)
-        share = to_learn(self.parser, encoder, trees)
-        few = share is not None
+        few = (new := to_learn(self.parser, encoder, trees)) is not None
         if few and "labels" in recipe.parts and recipe.objective == "tree_crf":
             joint, names = RECIPES["tree-crf-joint"], ("objective", "threshold", "unlabelled")
             recipe = replace(recipe, **{name: getattr(joint, name) for name in names})
         rate = recipe.learning_rate if "learning_rate" in given else _FEW_RATE if few else _RATE
         recipe = replace(with_least_threshold(recipe), learning_rate=rate)
         steps = FEW_STEPS if few and "steps" not in given else plan.steps
-        plan = replace(plan, recipe=recipe, steps=steps, share=share)
+        plan = replace(plan, recipe=recipe, steps=steps, to_learn=new)
         if named:
             return plan
         shape, parts = self.parser.shape, ("projection", "boundary", "labels")
@@ -126,6 +125,8 @@ class Start:
 def to_learn(first: TrainedParser, encoder: Encoder, trees: GoldTrees) -> float | None:
     """Return how much few trees can teach the parser to start from, from 0 to 1; None if many.
 
+    Many are `MANY_TREES` of which there is much to learn, or twice as many of any kind.
+
     Where fewer of its phrases are right than it expects, these trees are of another kind than those
     that it knows, and teach it all that they can; where it errs as often as it expects, nothing
     that lasts. A phrase is right if its span is, and its label where the parser has the tree's.
@@ -135,15 +136,14 @@ def to_learn(first: TrainedParser, encoder: Encoder, trees: GoldTrees) -> float 
     drawn = first.decode(BatchSource.of(encoder, trees.words, first.scorer))
     names = {*CHAIN.join(first.shape.get("labels", {}).get("names", ())).split(CHAIN)}
     surprises = []
-    for place, gold in enumerate(trees.gold):
-        tree, chains = drawn.of(place), gold.labels
+    for tree, gold in zip(drawn.each(trees.words), trees.gold, strict=True):
         known = {(start, end): set[str]() for start, end in gold.brackets.tolist()}
-        known |= {(start, end): names & {*chain.split(CHAIN)} for start, end, chain in chains}
+        known |= {(start, end): names & {*chain.split(CHAIN)} for start, end, chain in gold.labels}
         phrases = zip(tree.spans, tree.labels or repeat(""), tree.marginals or (), strict=False)
         surprises += [
             chance - (span in known and (not known[span] or label in known[span]))
             for span, label, chance in phrases
-            if gold.known is None and (chains or span[1] - span[0] > 1)
+            if gold.known is None and (gold.labels or span[1] - span[0] > 1)
         ]
     share = float(np.interp(100.0 * np.mean(surprises or [1.0]), (_KNOWN, _OTHER), (0.0, 1.0)))
     return share if len(trees.gold) < MANY_TREES or share < 0.5 else None
