@@ -61,6 +61,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from attree.association.sources import HELLINGER, JENSEN_SHANNON, AttentionSource
 from attree.decoding import Recipe
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 _CELLS = 16_000_000
 
 #: Attention (batch, heads, words, words), number of words of each sentence → matrices to parse.
-Measure = Callable[[torch.Tensor, Sequence[int]], torch.Tensor]
+Measure = Callable[[Tensor, Sequence[int]], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,7 @@ class HeadTrees:
         """Return the number of layers, and of units in a layer: each head with each measure."""
         return n_layers, len(self.measures) * n_heads
 
-    def matrices(
-        self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
-    ) -> torch.Tensor:
+    def matrices(self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]) -> Tensor:
         """Return float32 (batch, units, words, words), 0 except beside the diagonal."""
         n_heads, words = encoder.n_heads, [sentence.n_words for sentence in pieces]
         heads = sorted({(layer, number % n_heads) for layer, number in units})
@@ -110,7 +109,7 @@ class HeadTrees:
             matrices[:, by_it] = self._distances(measure(attention[:, read], words), words)
         return matrices
 
-    def _distances(self, scores: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
+    def _distances(self, scores: Tensor, words: Sequence[int]) -> Tensor:
         """Parse matrices; return minus the trees' distances, (batch, units, words, words)."""
 
         distances = torch.zeros(scores.shape)
@@ -127,7 +126,7 @@ class HeadTrees:
         return distances
 
 
-def scores(attention: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
+def scores(attention: Tensor, words: Sequence[int]) -> Tensor:
     """Return the scores of spans ``[i, j)`` at ``[i, j-1]``, (batch, heads, words, words)."""
     of_spans = torch.zeros_like(attention)
     for row, n in enumerate(words):
@@ -137,7 +136,7 @@ def scores(attention: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
     return of_spans
 
 
-def _of_sentence(attention: torch.Tensor) -> torch.Tensor:
+def _of_sentence(attention: Tensor) -> Tensor:
     """Return the span scores of one sentence, (heads, words, words)."""
     n = attention.shape[-1]
     rows = attention / attention.sum(-1, keepdim=True).clamp_(min=1e-12)
@@ -180,9 +179,7 @@ class NeighbourSource:
         """Return the number of layers, and of candidates in a layer."""
         return n_layers, _OF_LAYER + 2 * n_heads
 
-    def matrices(
-        self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
-    ) -> torch.Tensor:
+    def matrices(self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]) -> Tensor:
         """Return float32 (batch, units, words, words)."""
         heads = sorted({head for unit in units for head in _heads_of(unit, encoder.n_heads)})
         states = sorted({layer + 1 for layer, number in units if number < _OF_STATES})
@@ -209,9 +206,7 @@ def _heads_of(unit: Head, n_heads: int) -> list[Head]:
     return [(layer, (number - _OF_LAYER) % n_heads)]
 
 
-def _distances(
-    output: EncoderOutput, unit: Head, columns: dict[Head, int], n_heads: int
-) -> torch.Tensor:
+def _distances(output: EncoderOutput, unit: Head, columns: dict[Head, int], n_heads: int) -> Tensor:
     """Return a unit's distances of neighbouring words, (batch, words - 1)."""
     layer, number = unit
     if number < _OF_STATES:
@@ -222,11 +217,11 @@ def _distances(
     return compare(output.attention[:, chosen], output.batch.n_words).mean(1)
 
 
-def _cosine(states: torch.Tensor) -> torch.Tensor:
+def _cosine(states: Tensor) -> Tensor:
     return (1.0 + torch.cosine_similarity(states[:, :-1], states[:, 1:], dim=-1)) / 2.0
 
 
-def _norm(states: torch.Tensor, order: float) -> torch.Tensor:
+def _norm(states: Tensor, order: float) -> Tensor:
     return torch.linalg.vector_norm(states[:, :-1] - states[:, 1:], ord=order, dim=-1)
 
 
@@ -234,13 +229,13 @@ def _norm(states: torch.Tensor, order: float) -> torch.Tensor:
 STATES = (_cosine, partial(_norm, order=1), partial(_norm, order=2))
 
 
-def _hellinger(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
+def _hellinger(attention: Tensor, n_words: Tensor) -> Tensor:
     """Return distances (batch, heads, words - 1) of attention (batch, heads, words, words)."""
     roots = attention.sqrt()
     return (roots[:, :, :-1] - roots[:, :, 1:]).norm(dim=-1) / math.sqrt(2)
 
 
-def _jensen_shannon(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
+def _jensen_shannon(attention: Tensor, n_words: Tensor) -> Tensor:
     """Do as :func:`_hellinger`, ignoring padding."""
     is_word = torch.arange(attention.shape[-1], device=attention.device) < n_words[:, None]
     floored = attention + _FLOOR * is_word[:, None, None]

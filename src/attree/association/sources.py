@@ -25,7 +25,7 @@ from attree.base.errors import AttreeError
 from attree.base.registry import choose
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
@@ -54,9 +54,7 @@ class AssociationSource(Protocol):
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
         """Return the numbers of layers, and of heads per layer, of the units of an encoder."""
 
-    def matrices(
-        self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
-    ) -> torch.Tensor:
+    def matrices(self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]) -> Tensor:
         """Run the encoder over one batch and return the matrices of some units.
 
         Returns:
@@ -116,21 +114,19 @@ class AttentionSource:
             each sentence, to association of the same shape.
     """
 
-    compare: Callable[[torch.Tensor, Sequence[int]], torch.Tensor]
+    compare: Callable[[Tensor, Sequence[int]], Tensor]
 
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
         """Return all layers and heads."""
         return n_layers, n_heads
 
-    def matrices(
-        self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
-    ) -> torch.Tensor:
+    def matrices(self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]) -> Tensor:
         """Return float32 (batch, heads, words, words)."""
         n_words = [sentence.n_words for sentence in pieces]
         return self.compare(encoder.run(pieces, heads=units).attention, n_words)
 
 
-def _jensen_shannon(attention: torch.Tensor, n_words: Sequence[int]) -> torch.Tensor:
+def _jensen_shannon(attention: Tensor, n_words: Sequence[int]) -> Tensor:
     """Return ``-sqrt(JSD(p, q))`` of every two rows, ``JSD = H((p+q)/2) - (H(p) + H(q))/2``.
 
     One row is compared with all at a time: all pairs at once would take words³ of memory.
@@ -147,7 +143,7 @@ def _jensen_shannon(attention: torch.Tensor, n_words: Sequence[int]) -> torch.Te
     return -divergence.clamp_(min=0.0).sqrt_()
 
 
-def _hellinger(attention: torch.Tensor, n_words: Sequence[int]) -> torch.Tensor:
+def _hellinger(attention: Tensor, n_words: Sequence[int]) -> Tensor:
     """Return ``-|sqrt(p) - sqrt(q)| / sqrt(2)`` of every two rows."""
     import torch
 
@@ -155,7 +151,7 @@ def _hellinger(attention: torch.Tensor, n_words: Sequence[int]) -> torch.Tensor:
     return -torch.cdist(roots, roots, compute_mode="donot_use_mm_for_euclid_dist") / math.sqrt(2)
 
 
-def _distributions(attention: torch.Tensor) -> torch.Tensor:
+def _distributions(attention: Tensor) -> Tensor:
     return attention / attention.sum(-1, keepdim=True).clamp_(min=1e-12)
 
 
@@ -171,9 +167,7 @@ class StatesSource:
         """Return one unit for the embeddings and one per layer."""
         return n_layers + 1, 1
 
-    def matrices(
-        self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
-    ) -> torch.Tensor:
+    def matrices(self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]) -> Tensor:
         """Return float32 (batch, layers, words, words)."""
         import torch
 
@@ -183,7 +177,7 @@ class StatesSource:
         return torch.stack([_cosine(mean @ layer) for layer in states], dim=1)
 
 
-def _cosine(states: torch.Tensor) -> torch.Tensor:
+def _cosine(states: Tensor) -> Tensor:
     """Return ``(1 + cos) / 2``, which lies between 0 and 1, so that logarithms are defined."""
     import torch
 
