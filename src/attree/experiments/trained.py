@@ -10,18 +10,7 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
 from attree.encoder.load import Encoder
-from attree.experiments.data import (
-    SentenceSet,
-    code,
-    drawn,
-    first_weights,
-    overlap,
-    read_record,
-    scores,
-    sentences_a_second,
-    set_apart,
-    write_record,
-)
+from attree.experiments import data
 from attree.parsers.batches import Prepared
 from attree.parsers.parser import Parser
 from attree.plan.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
@@ -60,7 +49,7 @@ class Trainer:
     """
 
     def __init__(
-        self, encoder: Encoder, sets: Mapping[Set, SentenceSet], records: Path, folder: Path
+        self, encoder: Encoder, sets: Mapping[Set, data.SentenceSet], records: Path, folder: Path
     ) -> None:
         self.encoder, self.sets, self.records, self.folder = encoder, sets, records, folder
         self._last: tuple[str, TrainedParser] | None = None
@@ -70,9 +59,9 @@ class Trainer:
     def run(self, row: ExperimentRow) -> dict[str, Any]:
         """Return a row's scores and the facts of its training."""
         test, train = self.sets[row.test], self.sets[row.train]
-        rows = drawn(row, train)
+        rows = data.drawn(row, train)
         before = Start.named(row.settings.get("start")).trained_on
-        shared = overlap(row, self.sets, [*rows, *set_apart(row, train)], before)
+        shared = data.overlap(row, self.sets, [*rows, *data.set_apart(row, train)], before)
         parser = self.parser(row)
         decoder = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
         parser = replace(parser, recipe=replace(parser.recipe, decoder=decoder))
@@ -84,9 +73,10 @@ class Trainer:
         parses = Parses.with_policy(test.gold.sentence, trees, prepared.status == OK, FALLBACK)
         seconds = time.perf_counter() - began
         if row.timed:
-            extra["sentences_a_second"] = sentences_a_second(Parser(model), test, row.max_words)
+            speed = data.sentences_a_second(Parser(model), test, row.max_words)
+            extra["sentences_a_second"] = speed
         return {
-            **scores(test.gold, parses, max_words=row.max_words),
+            **data.scores(test.gold, parses, max_words=row.max_words),
             **extra,
             "used": len(rows),
             "overlap": shared,
@@ -108,7 +98,7 @@ class Trainer:
 
     def _train(self, row: ExperimentRow) -> TrainedParser:
         train, start = self.sets[row.train], Start.named(row.settings.get("start"))
-        rows = drawn(row, train)
+        rows = data.drawn(row, train)
         trees = read_trees(train.table, rows)
         plan = start.plan(plan_of(row), self.encoder, trees, given=row.settings)
         if row.layer == TUNED:
@@ -124,7 +114,7 @@ class Trainer:
     def _rest(self, row: ExperimentRow, rows: Iterable[int]) -> list[int]:
         """Return those of some training rows that the row neither draws nor sets apart."""
         train = self.sets[row.train]
-        used = {*drawn(row, train), *set_apart(row, train)}
+        used = {*data.drawn(row, train), *data.set_apart(row, train)}
         return [number for number in rows if number not in used]
 
     def _features(self, name: Set, rows: list[int], scorer: SpanScorer) -> Features:
@@ -146,19 +136,20 @@ class Trainer:
     def _choice(self, row: ExperimentRow, plan: TrainingPlan, start: Start) -> dict[str, Any]:
         """Choose settings by the first draw; all draws of as many trees share the choice."""
         first, train = replace(row, seed=0), self.sets[row.train]
-        encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
-        decides = [first.training(), *encoder, train.hash, first_weights(row), code("trained")]
+        read = (self.encoder.fingerprint, str(self.encoder.dtype), train.hash)
+        decides = [first.training(), *read, data.first_weights(row), data.code("trained")]
         name = f"choice-{digest(decides)}"
-        choice = read_record(self.records, name)
+        choice = data.read_record(self.records, name)
         if choice is None:
-            trees, tuning = (read_trees(train.table, f(first, train)) for f in (drawn, set_apart))
+            rows = (data.drawn(first, train), data.set_apart(first, train))
+            trees, tuning = (read_trees(train.table, numbers) for numbers in rows)
             layers = [parse_layers(text) for text in row.candidates] or [plan.layers]
             recipes = [replace(plan.recipe, dropout=rate) for rate in row.dropouts] or [plan.recipe]
             varied = itertools.product(layers, recipes)
             plans = [replace(plan, seed=0, layers=chosen, recipe=r) for chosen, r in varied]
             best = choose(self.encoder, trees, tuning, plans, first=start.parser)
             choice = {"layers": list(best.layers), "dropout": best.recipe.dropout}
-            write_record(self.records, name, choice)
+            data.write_record(self.records, name, choice)
         return choice
 
     def _threshold(self, row: ExperimentRow, parser: TrainedParser) -> dict[str, Any]:
