@@ -27,15 +27,10 @@ from attree.encoder.pieces import Pieces
 from attree.encoder.source import read_adapter
 from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
+from attree.training import label_trees
 from attree.training.features import run
 from attree.training.gold import GoldTree
 from attree.training.inside import log_partition, marginals
-from attree.training.label_trees import (
-    best_labelled,
-    best_optional,
-    decode_labelled,
-    phrase_marginals,
-)
 from attree.training.parts import Batch, BatchSource, SpanScorer, with_tags
 from attree.training.recipes import (
     ABOUT,
@@ -342,7 +337,8 @@ class TrainedChart:
         scores, recipe = self.scores, self.recipe
         if recipe.decoder == "labelled_risk":
             least, share = self.threshold or recipe.threshold, recipe.unlabelled
-            return with_tags(decode_labelled(scores, least, constraints, unlabelled=share), scores)
+            trees = label_trees.decode_labelled(scores, least, constraints, unlabelled=share)
+            return with_tags(trees, scores)
         trees = decode(scores, recipe.score, recipe.decoder, self.threshold, constraints)
         if recipe.has_distribution and constraints is not None:
             trees = replace(trees, marginals=self.marginals(constraints)[trees.starts, trees.ends])
@@ -359,12 +355,12 @@ class TrainedChart:
         span, n_words = self._arrays()
         if self.recipe.decoder == "labelled_risk":
             least, share = self.threshold or self.recipe.threshold, self.recipe.unlabelled
-            ranked = best_labelled(self.scores, least, k, unlabelled=share)
+            ranked = label_trees.best_labelled(self.scores, least, k, unlabelled=share)
             rows = range(len(ranked.trees))
             tagged = [with_tags(ranked.trees.take([row]), self.scores) for row in rows]
             return replace(ranked, trees=Trees.concatenate(tagged))
         if self.recipe.decoder == "optional_chart":
-            return best_optional(span[0], self.trees(Constraints()), k)
+            return label_trees.best_optional(span[0], self.trees(Constraints()), k)
         if self.recipe.decoder == "minimum_risk":
             split, decoder = expected_right(marginals(span, n_words), n_words), "chart"
         else:
@@ -389,7 +385,7 @@ class TrainedChart:
         if not self.recipe.has_distribution:
             raise no_distribution()
         if self.scores.labels is not None:
-            return phrase_marginals(self.scores, constraints)
+            return label_trees.phrase_marginals(self.scores, constraints)
         scores, n_words = self._arrays()
         chances = marginals(scores + constraints.penalties(int(n_words[0])), n_words)[0]
         for span in constraints.forbidden:
