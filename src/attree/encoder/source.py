@@ -22,15 +22,7 @@ from attree.base.files import write_json
 from attree.base.provenance import versions
 from attree.base.reading import check_regular, read_described, read_json
 from attree.base.registry import check_name
-from attree.encoder.checkpoint import (
-    INDEX,
-    TOKENISER_FILES,
-    Shape,
-    checkpoint_files,
-    fingerprint,
-    shape_of,
-    stamps,
-)
+from attree.encoder import checkpoint
 from attree.encoder.converted import carried, converted, identity
 
 #: (layer, head), both 0-based
@@ -42,7 +34,7 @@ DTYPES = ("float32", "bfloat16", "auto")
 #: Default folder of the checkpoint in a package.
 _MODEL_FOLDER = "model"
 #: Files to fetch from the hub: safetensors only, and no code.
-_HUB_FILES = ("config.json", "*.safetensors", INDEX, *TOKENISER_FILES)
+_HUB_FILES = ("config.json", "*.safetensors", checkpoint.INDEX, *checkpoint.TOKENISER_FILES)
 _SECONDS_TO_ANSWER = 10
 #: Prefix of the names of weights that adapt an encoder.
 ADAPTER_PREFIX = "encoder."
@@ -68,7 +60,7 @@ class EncoderSource:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedEncoder(Shape):
+class ResolvedEncoder(checkpoint.Shape):
     """A resolved encoder: its folder, sizes, and a hash of configuration, weights and tokeniser.
 
     ``max_pieces`` includes special pieces. ``stamps`` are size and time of every hashed file, so
@@ -160,12 +152,12 @@ def resolve(source: EncoderSource, *, record: str | Path | None = None) -> Resol
     check_name(source.kind, SOURCES, f"unknown kind of encoder source: {source.kind}")
     check_name(source.dtype, DTYPES, f"unknown dtype {source.dtype}")
     folder, revision = SOURCES[source.kind](source, record)
-    shape, files = shape_of(folder), checkpoint_files(folder)
+    shape, files = checkpoint.shape_of(folder), checkpoint.checkpoint_files(folder)
     return ResolvedEncoder(
         **asdict(source) | {"revision": revision},
         folder=str(folder),
-        fingerprint=identity(folder) or fingerprint(files),
-        stamps=stamps(files),
+        fingerprint=identity(folder) or checkpoint.fingerprint(files),
+        stamps=checkpoint.stamps(files),
         versions=versions("torch", "transformers", "tokenizers"),
         **asdict(shape),
     )
@@ -182,12 +174,12 @@ def verify(encoder: ResolvedEncoder) -> Path:
     if encoder.kind == "package" or (encoder.kind == "hub" and not folder.is_dir()):
         source = EncoderSource(encoder.slug, encoder.kind, encoder.id, encoder.revision)
         folder, _ = SOURCES[encoder.kind](source, None)
-    shape, files = shape_of(folder), checkpoint_files(folder)
+    shape, files = checkpoint.shape_of(folder), checkpoint.checkpoint_files(folder)
     adapter = [Path(encoder.adapter)] if encoder.adapter else []
     for file in adapter:
         check_regular(file, what="file of weights")
-    if stamps([*files, *adapter]) != encoder.stamps:
-        current = identity(folder) or fingerprint(files)
+    if checkpoint.stamps([*files, *adapter]) != encoder.stamps:
+        current = identity(folder) or checkpoint.fingerprint(files)
         if adapter:
             current = adapted_fingerprint(current, read_adapter(encoder.adapter))
         if current != encoder.fingerprint:
@@ -253,7 +245,7 @@ def with_adapter(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
         encoder,
         adapter=str(path),
         fingerprint=adapted_fingerprint(encoder.fingerprint, adapter),
-        stamps=encoder.stamps | stamps([path]),
+        stamps=encoder.stamps | checkpoint.stamps([path]),
     )
 
 
