@@ -12,7 +12,6 @@ import torch
 
 from attree.encoder.pieces import Pieces
 from attree.scoring import FLOOR
-from attree.training import projection as projections
 from attree.training.features import Layout, SentenceFeatures, read_back
 from attree.training.parts import Batch, BoundaryPart, HeadPart, SpanPart, SpanScorer, sum_parts
 from attree.training.projection import Projection, StateBatch, association_of, initialise
@@ -147,7 +146,7 @@ def state_batch(states: list[np.ndarray], word_of: list[np.ndarray]) -> StateBat
     none = [np.empty((0, len(words), len(words))) for words in word_of]
     pieces = [Pieces(words, words, int(words.max()) + 1, 0, False) for words in word_of]
     output = read_back(list(map(SentenceFeatures, pieces, states, none)), layout, layout)
-    return projections.state_batch(output, layout.layers, specials=True)
+    return StateBatch.of(output, layout.layers, specials=True)
 
 
 def weights(seed: int, layers: int = 1, size: int = HIDDEN):

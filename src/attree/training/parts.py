@@ -21,13 +21,7 @@ from attree.encoder.load import Encoder, EncoderOutput
 from attree.encoder.packed import packed
 from attree.scoring import FLOOR
 from attree.training.features import Features, Layout, features_of, read_back
-from attree.training.projection import (
-    Projection,
-    StateBatch,
-    association_of,
-    initialise,
-    state_batch,
-)
+from attree.training.projection import Projection, StateBatch, association_of, initialise
 from attree.training.recipes import FewShotRecipe, TrainingPlan
 from attree.training.scores import SpanScores, headed_by, span_mask, span_scores, told_by_heads
 from attree.trees.tree import parted
@@ -142,7 +136,7 @@ class ProjectionPart(ScorePart):
 
     def lay_out(self, output: EncoderOutput) -> StateBatch:
         """Return the states of the pieces in the softmax."""
-        return state_batch(output, self.layers, specials=self.specials)
+        return StateBatch.of(output, self.layers, specials=self.specials)
 
     def association(self, features: StateBatch, noise: Noise = None) -> Tensor:
         """Return the association, (sentences, words, words), zero-padded."""

@@ -6,6 +6,8 @@ A :class:`Projection` maps frozen hidden states to a word × word log associatio
 are averaged.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,25 +39,25 @@ class StateBatch:
     rows: Tensor
     pieces: PieceBatch
 
+    @classmethod
+    def of(cls, output: EncoderOutput, layers: Sequence[int], *, specials: bool) -> StateBatch:
+        """Take the hidden states of a batch, on the device of the encoder's output.
+
+        Args:
+            output: of the encoder.
+            layers: which hidden states.
+            specials: whether ``[CLS]`` and ``[SEP]`` are in the softmax.
+        """
+        batch = output.batch
+        kept = batch.mask.bool() if specials else batch.word_of >= 0
+        rows = kept.flatten().nonzero()[:, 0]
+        flat = torch.stack([output.states[layer].flatten(0, 1)[rows] for layer in layers])
+        return cls(flat, rows, PieceBatch(batch.ids, kept.long(), batch.word_of, batch.n_words))
+
     def words(self) -> Tensor:
         """Return a mask of the words of each sentence, (sentences, words) bool."""
         position = torch.arange(self.pieces.max_words, device=self.rows.device)
         return position < self.pieces.n_words[:, None]
-
-
-def state_batch(output: EncoderOutput, layers: Sequence[int], *, specials: bool) -> StateBatch:
-    """Return the hidden states of a batch, flat, on the device of the encoder's output.
-
-    Args:
-        output: of the encoder.
-        layers: which hidden states.
-        specials: whether ``[CLS]`` and ``[SEP]`` are in the softmax.
-    """
-    batch = output.batch
-    kept = batch.mask.bool() if specials else batch.word_of >= 0
-    rows = kept.flatten().nonzero()[:, 0]
-    flat = torch.stack([output.states[layer].flatten(0, 1)[rows] for layer in layers])
-    return StateBatch(flat, rows, PieceBatch(batch.ids, kept.long(), batch.word_of, batch.n_words))
 
 
 class Projection(nn.Module):
