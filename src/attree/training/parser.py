@@ -27,20 +27,11 @@ from attree.encoder.pieces import Pieces
 from attree.encoder.source import read_adapter
 from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
-from attree.training import label_trees
+from attree.training import label_trees, recipes
 from attree.training.features import run
 from attree.training.gold import GoldTree
 from attree.training.inside import log_partition, marginals
 from attree.training.parts import Batch, BatchSource, SpanScorer, with_tags
-from attree.training.recipes import (
-    ABOUT,
-    CARD,
-    DESCRIPTION,
-    WEIGHTS,
-    FewShotRecipe,
-    adapted,
-    read_description,
-)
 from attree.training.scores import SpanScores, decode, expected_right, likelihoods, split_tables
 from attree.trees.constraints import NOTHING_KNOWN, Constraints, Known
 from attree.trees.trees import Trees
@@ -66,7 +57,7 @@ class TrainedParser:
         adapter: low-rank weights of the encoder by name, if it was adapted to trees.
     """
 
-    recipe: FewShotRecipe
+    recipe: recipes.FewShotRecipe
     scorer: SpanScorer
     encoder: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
@@ -102,9 +93,9 @@ class TrainedParser:
             for key, value in sizes.items():
                 fits = value == limits[key] or (key == "layers" and value < limits[key])
                 if value is not None and not fits:
-                    problem = f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}, but "
-                    problem += f"the encoder {encoder.slug} has {limits[key]}"
-                    raise AttreeError("bad-shape", problem, file=ABOUT, fix=_AGAIN)
+                    problem = f"this {recipes.DESCRIPTION} is not valid: shape.{part}.{key}: "
+                    problem += f"{value}, but the encoder {encoder.slug} has {limits[key]}"
+                    raise AttreeError("bad-shape", problem, file=recipes.ABOUT, fix=_AGAIN)
 
     @torch.inference_mode()
     def span_scores(self, batch: Batch) -> SpanScores:
@@ -201,18 +192,18 @@ def save_parser(parser: TrainedParser, folder: Path, *, card: str = "", half: bo
     rounded to 16 bits; they are read as 32 bits again.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / ABOUT).unlink(missing_ok=True)
+    (folder / recipes.ABOUT).unlink(missing_ok=True)
     tensors = {
         name: (tensor.half() if half else tensor).detach().cpu().contiguous()
         for name, tensor in parser.scorer.state_dict().items()
     }
     tensors |= {name: torch.from_numpy(weights) for name, weights in parser.adapter.items()}
     tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
-    with whole_file(folder / WEIGHTS) as part:
+    with whole_file(folder / recipes.WEIGHTS) as part:
         part.write_bytes(save(tensors))  # `save_file` makes files that only their owner can read
     if card:
-        write_text(folder / CARD, card)
-    write_json(folder / ABOUT, parser.describe())
+        write_text(folder / recipes.CARD, card)
+    write_json(folder / recipes.ABOUT, parser.describe())
 
 
 def load_parser(
@@ -229,8 +220,8 @@ def load_parser(
         AttreeError: no parser in the folder, weights cut short, or weights of another shape.
     """
     folder = Path(folder)
-    description = read_description(folder)
-    recipe, path = adapted(description.recipe, decoder=decoder), folder / WEIGHTS
+    description = recipes.read_description(folder)
+    recipe, path = recipes.adapted(description.recipe, decoder=decoder), folder / recipes.WEIGHTS
     size = check_regular(path, what="file of weights")
     try:
         with torch.device("meta"):  # before it takes memory
@@ -241,7 +232,8 @@ def load_parser(
             problem += f"{size:,} bytes: they do not belong together"
             raise _damaged(path, problem, "too-few-bytes")
     except (TypeError, KeyError):
-        raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
+        problem = f"this is not the {recipes.DESCRIPTION}"
+        raise _damaged(folder / recipes.ABOUT, problem, "other-parser") from None
     adapter = read_adapter(path)
     try:
         tensors = {name: tensor for name, tensor in load_file(path).items() if name not in adapter}
@@ -329,7 +321,7 @@ class TrainedChart:
     """
 
     scores: SpanScores
-    recipe: FewShotRecipe
+    recipe: recipes.FewShotRecipe
     threshold: float = 0.0
 
     def trees(self, constraints: Constraints | None = None) -> Trees:
