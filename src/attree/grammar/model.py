@@ -87,14 +87,8 @@ class Rules:
         pairs = (words[:, :-1, :, None] * words[:, 1:, None, :]).flatten(2)
         two = pairs @ second[..., n_symbols:].flatten(2).transpose(1, 2)
         square = (*scale.shape, n_symbols, n_symbols)
-        return (
-            self.root,
-            wide,
-            (words @ left).view(square),
-            (words @ right).view(square),
-            two,
-            scale,
-        )
+        left, right = (words @ left).view(square), (words @ right).view(square)
+        return self.root, wide, left, right, two, scale
 
 
 class _Chart:
@@ -308,11 +302,9 @@ class CompoundPCFG(nn.Module):
         wanted = words[:, None].expand(-1, scores.shape[1], -1)
         # normalise over the vocabulary for the sentence's words alone
         of_words = scores.gather(2, wanted) - scores.logsumexp(2, keepdim=True)
-        return Rules(
-            self.root(self.root_symbol, z).squeeze(1).softmax(1),
-            binary.view(*binary.shape[:2], count, count),
-            of_words.transpose(1, 2),
-        )
+        root = self.root(self.root_symbol, z).squeeze(1).softmax(1)
+        binary = binary.view(*binary.shape[:2], count, count)
+        return Rules(root, binary, of_words.transpose(1, 2))
 
     @torch.no_grad()
     def marginals(self, words: Tensor) -> Tensor:
