@@ -98,13 +98,8 @@ def rank(
         if not wanted.all():
             batch = batch.take(np.flatnonzero(wanted))
         used.append(batch.sentence)
-        trees_of_heads = decode(
-            batch.values,
-            batch.n_words,
-            batch.matrices_each,
-            sentences=batch.sentence,
-            **recipe.settings(),
-        )
+        arrays = (batch.values, batch.n_words, batch.matrices_each)
+        trees_of_heads = decode(*arrays, sentences=batch.sentence, **recipe.settings())
         right = gold_spans(gold.take(_rows(gold, batch, manifest)))
         more = count_each(right, trees_of_heads, batch.matrices_each)
         counts = more if counts is None else counts + more
