@@ -13,6 +13,9 @@ _INPUT, _PLACE = "Input and output", "Where it runs"
 PARQUET, BRACKETS = "parquet", "brackets"
 #: Parquet is always written; brackets are written beside it.
 FORMATS = (PARQUET, BRACKETS)
+_TO = Parameter(
+    name="--to", converter=options.words, completer=options.bulk_formats, show_default=PARQUET
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,7 @@ class RowSettings:
     column: options.Fixed[str] = "text"
     max_words: Annotated[options.MaxWords, Parameter(validator=between(1, 30_000))] = 500
     tokens_per_batch: options.TokensPerBatch | None = None
-    formats: Annotated[
-        tuple[str, ...],
-        Parameter(
-            name="--to",
-            converter=options.words,
-            completer=options.bulk_formats,
-            show_default=PARQUET,
-        ),
-    ] = ()
+    formats: Annotated[tuple[str, ...], _TO] = ()
     marginals: bool = False
     too_long: options.TooLong = "right_branching"
     id: str = "id"

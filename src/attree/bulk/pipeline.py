@@ -255,13 +255,8 @@ class WorkerSetup:
         """Load the parser and start a pipeline."""
         settings = self.settings
         make_words = tokeniser(settings.tokenizer, split=settings.sentences)
-        loaded = Parser.of(
-            self.parser,
-            device=self.device,
-            threads=self.threads,
-            max_words=settings.max_words,
-            tokens_per_batch=settings.tokens_per_batch,
-        )
+        limits = {"max_words": settings.max_words, "tokens_per_batch": settings.tokens_per_batch}
+        loaded = Parser.of(self.parser, device=self.device, threads=self.threads, **limits)
         return Pipeline(loaded, make_words, settings, Path(self.folder))
 
 
