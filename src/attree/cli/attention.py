@@ -45,12 +45,9 @@ def attention_command(
             fix = "give --heads all, --heads list:LAYER.HEAD,… or --selection"
             raise AttreeError("heads-by-f1", problem, fix=fix)
         sets.append(head_set)
+    every = "all" in (heads or [])
     columns = columns_for(
-        described,
-        every="all" in (heads or []),
-        sets=sets,
-        selections=selection or [],
-        sources=source,
+        described, every=every, sets=sets, selections=selection or [], sources=source
     )
     with as_table(sentences) as table:
         compute_attention(table, described, columns, output, settings)
