@@ -241,12 +241,9 @@ def with_adapter(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
     if not adapter:
         return encoder
     path = weights.absolute()
-    return replace(
-        encoder,
-        adapter=str(path),
-        fingerprint=adapted_fingerprint(encoder.fingerprint, adapter),
-        stamps=encoder.stamps | checkpoint.stamps([path]),
-    )
+    fingerprint = adapted_fingerprint(encoder.fingerprint, adapter)
+    stamps = encoder.stamps | checkpoint.stamps([path])
+    return replace(encoder, adapter=str(path), fingerprint=fingerprint, stamps=stamps)
 
 
 def has_new_head(folder: Path) -> bool:
