@@ -60,13 +60,11 @@ def write_imported(
     for line in (*refused[:_NAMED], *more, total):
         say(f"attree: {line}")
     if len(gold) - len(trees) > max(MOST_SENTENCES, accept_loss) * len(gold):
-        raise AttreeError(
-            "missing-trees",
-            f"only {len(trees):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
-            file=predictions[0],
-            fix="give trees of the same sentences, or allow the loss by --accept-loss SHARE"
-            " (accept_loss under systems in config.yaml)",
-        )
+        problem = f"only {len(trees):,} of {len(gold):,} sentences have a tree"
+        problem += f" (first: {refused[0]})"
+        fix = "give trees of the same sentences, or allow the loss by --accept-loss SHARE"
+        fix += " (accept_loss under systems in config.yaml)"
+        raise AttreeError("missing-trees", problem, file=predictions[0], fix=fix)
     parses = as_parses(gold, trees, labelled=has_labels(trees.values(), predictions[0]))
     parses = replace(parses, sentence=table["sentence"].to_numpy())
     details = {"file": ", ".join(path.name for path in predictions), "refused": len(refused)}

@@ -114,9 +114,8 @@ def _association_table(parses: Parses, matrices: Mapping[int, NDArray[np.float32
     flat = {position: matrix.ravel() for position, matrix in matrices.items()}
     shares = [None if likely is None else likely[starts[row] : starts[row + 1]] for row in rows]
     columns = [parses.sentence[rows], shares, [flat.get(row) for row in rows]]
-    return pa.table(
-        [*map(pa.array, columns, ASSOCIATIONS_SCHEMA.types)], schema=ASSOCIATIONS_SCHEMA
-    )
+    arrays = list(map(pa.array, columns, ASSOCIATIONS_SCHEMA.types))
+    return pa.table(arrays, schema=ASSOCIATIONS_SCHEMA)
 
 
 def _trained_on(trained: TrainedParser) -> str:

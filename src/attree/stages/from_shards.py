@@ -54,12 +54,9 @@ def write_parses(
         problem = f"the shards hold {len(parses):,} sentences, and the manifest counts {total:,}"
         fix = "run `attree attention` again"
         raise AttreeError("sentence-count", problem, file=attention, fix=fix)
-    made = provenance(
-        code=CODE,
-        settings={**used, "heads": chosen["heads"]},
-        attention=manifest["provenance"],
-        selection=chosen.get("provenance"),
-    )
+    settings = {**used, "heads": chosen["heads"]}
+    sources = {"attention": manifest["provenance"], "selection": chosen.get("provenance")}
+    made = provenance(code=CODE, settings=settings, **sources)
     facts = {**origin(manifest), "encoder": encoder["slug"], "selection": selection_data(chosen)}
     table = parses.table()
     write_table(output, table, schema=PARSES_SCHEMA, metadata={**facts, "provenance": made})
