@@ -111,10 +111,8 @@ def gold_tree(
     try:
         splits = binarise(n_words, everything).astype(np.int64)
     except AttreeError as error:
-        raise error.replace(
-            problem=f"tree {name}: {error.problem}",
-            fix="leave it out, or make the treebank continuous",
-        ) from None
+        fix = "leave it out, or make the treebank continuous"
+        raise error.replace(problem=f"tree {name}: {error.problem}", fix=fix) from None
     kept = {(start, end) for start, end in everything if end - start > 1}
     brackets = sorted(kept | {(0, n_words)}) if n_words > 1 else []
     wide = splits[:, 2] - splits[:, 0] > 2
