@@ -170,13 +170,11 @@ def _lift(heads: list[int]) -> None:
     raise AssertionError("a discontinuous subtree without a crossing arc")
 
 
-FORMAT = Format(
-    read,
-    (".conllu", ".conll"),
-    derived="dependency",
-    certain=has_line(r"1(?:\t[^\t\n]+){9}$"),
-    labels=UNIVERSAL,
-    family="conllu",
+_format = partial(Format, family="conllu")
+#: Lines that show for certain that a file is CoNLL-U, and that it has constituency trees.
+_ROW, _TREE_LINE = r"1(?:\t[^\t\n]+){9}$", r"# ?constituency ?= ?\("
+FORMAT = _format(
+    read, (".conllu", ".conll"), derived="dependency", certain=has_line(_ROW), labels=UNIVERSAL
 )
 
 
@@ -264,22 +262,15 @@ def held(word: str) -> str:
 
 
 #: Constituency trees in CoNLL-U.
-STANZA = Format(
-    read_stanza,
-    (),
-    certain=has_line(r"# ?constituency ?= ?\("),
-    family="conllu",
-    write=write_stanza,
-    continuous=True,
-    held=held,
+STANZA = _format(
+    read_stanza, (), certain=has_line(_TREE_LINE), write=write_stanza, continuous=True, held=held
 )
 
 #: The columns of CoNLL-2012: OntoNotes' trees beside their other layers.
-CONLL_2012 = Format(
+CONLL_2012 = _format(
     read_2012,
     (".gold_conll", ".v4_gold_conll", ".auto_conll", ".v4_auto_conll"),
     punctuation="auto",
     certain=has_line(r"#begin document "),
-    family="conllu",
     labels="ptb",
 )

@@ -168,13 +168,10 @@ GREYNIR = _dialect(
     certain=lambda text: "(META" in text and "(lemma " in text,
     labels="greynir",
 )
+_REMARK = r"#\d+ C[A-Z]\d+-\d+ "
 #: Floresta Sintá(c)tica: comments, leafless punctuation, Latin-1.
 FLORESTA = _dialect(
-    _read_floresta,
-    (),
-    fallback="latin-1",
-    certain=has_line(r"#\d+ C[A-Z]\d+-\d+ "),
-    labels="floresta",
+    _read_floresta, (), fallback="latin-1", certain=has_line(_REMARK), labels="floresta"
 )
 #: CESS-ECE and AnCora: ``(ncms000 grupo grupo)``, ``*0*`` for a subject that is not expressed.
 CESS = _dialect(
@@ -185,14 +182,9 @@ CESS = _dialect(
     certain=lambda text: _share(text, _CESS_LEAF) > 0.8,
     labels="cess",
 )
+_spoken = _rewriting(lambda word, more: f"{word} {more}".strip(), SPOKEN)
 #: OntoNotes: marks of punctuation are written ``/.`` to tell them from speakers' pauses.
-ONTONOTES = Format(
-    _rewriting(lambda word, more: f"{word} {more}".strip(), SPOKEN),
-    (".parse",),
-    punctuation="auto",
-    family="brackets",
-    labels="ptb",
-)
+ONTONOTES = Format(_spoken, (".parse",), punctuation="auto", family="brackets", labels="ptb")
 #: Switchboard: speakers, pauses and repairs stand among the words of the Penn Treebank.
 _SPEAKER, _NO_WORDS = r"\( *\(CODE \(SYM Speaker", (*DROP_LABELS, "-DFL-", "CODE")
 SWITCHBOARD = _dialect(
