@@ -200,9 +200,8 @@ def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
         for part in figures.told(figure):
             part.set_gid(f"told{len(tips)}")
             tips.append(part.get_label().split("\n"))
-        figure.savefig(
-            text, format="svg", metadata=dict.fromkeys(["Date", "Creator", "Type", "Format"])
-        )
+        unwritten = dict.fromkeys(["Date", "Creator", "Type", "Format"])
+        figure.savefig(text, format="svg", metadata=unwritten)
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.S)
@@ -215,12 +214,8 @@ def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
         kind = f'heat" style="max-width: {size[1]}pt'  # as large as its cells need
     head = f'<svg role="img" class="{kind}" aria-label="{label}" {size[0]}>'
     svg = re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1)
-    svg = re.sub(
-        r'<g id="told(\d+)">(.*?</g>)',
-        lambda group: _with_tips(group[2], tips[int(group[1])]),
-        svg,
-        flags=re.S,
-    )
+    told = re.compile(r'<g id="told(\d+)">(.*?</g>)', re.S)
+    svg = told.sub(lambda group: _with_tips(group[2], tips[int(group[1])]), svg)
     svg = _prefix_ids(svg, f"chart{zlib.crc32(label.encode('utf-8', 'replace')):08x}")
     for colour, variable in _COLOURS.items():
         svg = svg.replace(colour, f"var(--{variable})")
@@ -233,9 +228,8 @@ def _with_tips(part: str, tips: Sequence[str]) -> str:
     if len(tips) == 1:
         return f"<g>{next(titles)}{part}"
     part = re.sub(r' clip-path="[^"]*"', "", part)  # no cell reaches past the edge
-    return "<g>" + re.sub(
-        r"<path([^>]*)/>", lambda path: f"<path{path[1]}>{next(titles)}</path>", part
-    )
+    part = re.sub(r"<path([^>]*)/>", lambda path: f"<path{path[1]}>{next(titles)}</path>", part)
+    return f"<g>{part}"
 
 
 def _prefix_ids(svg: str, prefix: str) -> str:
