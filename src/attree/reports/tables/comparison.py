@@ -37,15 +37,12 @@ _WITHOUT_WORDS = ("left_branching", *(name for name in BASELINES if name.startsw
 #: The score for sorting systems, for p values and for scores by length.
 FIRST = "corpus_f1"
 
-_NOTE = " ".join(
-    [
-        f"p: paired bootstrap over sentences ({RESAMPLES:,} resamples, two-sided) of corpus F1",
-        "against the best system. sent/s: sentences a second, words to trees, one thread. article:",
-        "its figure for this system, of its own encoder and test set; (s) is sentence F1,",
-        "(max) corpus F1 of its best run.",
-        "computed: by attree; imported: another program's trees; published: figures alone, of the",
-        "best run where no mean is given.",
-    ]
+_NOTE = (
+    f"p: paired bootstrap over sentences ({RESAMPLES:,} resamples, two-sided) of corpus F1 against "
+    "the best system. sent/s: sentences a second, words to trees, one thread. article: its figure "
+    "for this system, of its own encoder and test set; (s) is sentence F1, (max) corpus F1 of its "
+    "best run. computed: by attree; imported: another program's trees; published: figures alone, "
+    "of the best run where no mean is given."
 )
 _LABELLED = "Labelled brackets by EVALB's rules; exact match: trees with all of them right."
 #: The article's figures in order of preference, each with its mark.
