@@ -51,9 +51,7 @@ class Cell:
     @property
     def labels(self) -> dict[str, str]:
         """Metric → label, for labels whose recall is known."""
-        return {
-            name: name.removeprefix(_RECALL) for name in self.values if name.startswith(_RECALL)
-        }
+        return {key: key.removeprefix(_RECALL) for key in self.values if key.startswith(_RECALL)}
 
     def add(
         self,
