@@ -274,13 +274,8 @@ Language = Annotated[
         "Default: that of the parser's trees, or told from the text."
     ),
 ]
-Tokenizer = Annotated[
-    str,
-    _option(
-        "How text is split into words: by the language's rules, or by whitespace.",
-        show_default="rules",
-    ),
-]
+_SPLIT = "How text is split into words: by the language's rules, or by whitespace."
+Tokenizer = Annotated[str, _option(_SPLIT, show_default="rules")]
 Column = Annotated[str, _option("Column of Parquet, field of JSON Lines.")]
 
 
