@@ -162,9 +162,7 @@ class Proposer:
         gold = [sentences[index] for index in fresh]
         return labelled_f1(gold, old), labelled_f1(gold, [new[index] for index in fresh])
 
-    def _parse(
-        self, parser: Parser, sentences: Sequence[Sentence], rows: Sequence[int]
-    ) -> list[Tree]:
+    def _parse(self, parser: Parser, sentences: Sequence[Sentence], rows: list[int]) -> list[Tree]:
         with self._encoding:
             return parser.parse([list(sentences[row].words) for row in rows])
 
