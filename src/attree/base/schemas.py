@@ -164,7 +164,8 @@ def read_table(
     what = _kind(expected) or "table" if path.suffix == ".parquet" or path.exists() else "file"
     check_regular(path, what=what)
     try:
-        table = pq.read_table(path, partitioning=None)
+        with pq.ParquetFile(path) as file:  # pq.read_table imports pandas
+            table = file.read()
         table.validate(full=True)
         metadata = unpack(table.schema)
     except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
