@@ -6,9 +6,12 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.benchmarks.peers import ROOT
 
 
+@pytest.mark.full
 def test_attree_is_measured() -> None:
     options = "--peers --sentences 10 --rounds 1"
     command = [sys.executable, "-m", "tests.benchmarks.peers", *options.split()]

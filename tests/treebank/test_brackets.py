@@ -318,6 +318,6 @@ class TestSizes:
         assert [len(item.words) for item in found] == [3, n, 3]  # type: ignore[union-attr]
 
     @pytest.mark.parametrize("text", ["(", ")", "(a##", "( ", "x ", "(a ", "\n(", "(a#", "##a=("])
-    def test_no_megabyte_of_rubbish_hangs(self, text: str) -> None:
-        items = list(read_spmrl(text * 200_000, "f", SplitSettings()))
+    def test_no_rubbish_hangs(self, text: str) -> None:
+        items = list(read_spmrl(text * 50_000, "f", SplitSettings()))
         assert all(isinstance(item, Rejected) for item in items)
