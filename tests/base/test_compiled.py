@@ -88,7 +88,7 @@ def test_a_folder_of_another_user_is_passed_over(
     assert compiled.cache_folder(tmp_path / "gone") is None
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o777])
+@pytest.mark.parametrize("mode", [pytest.param(0o755, marks=pytest.mark.full), 0o777])
 def test_beside_the_code_nothing_is_cached_that_others_could_change(
     tmp_path: Path, mode: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

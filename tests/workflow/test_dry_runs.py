@@ -237,7 +237,7 @@ def test_paper_configuration_asks_for_revisions_that_are_recorded_not_invented()
     ("snakefile", "config", "prefix"),
     [
         # with config.yaml in the place of the empty one that `snakedeploy deploy-workflow` writes
-        ("workflow/Snakefile", "config/config.yaml", ""),
+        pytest.param("workflow/Snakefile", "config/config.yaml", "", marks=pytest.mark.full),
         ("Snakefile", "config.yaml", "attree_"),
     ],
     ids=["as snakedeploy lays it out", "as a module"],
