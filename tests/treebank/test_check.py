@@ -173,6 +173,16 @@ class TestWarnings:
         (tmp_path / "a.mrg").write_text(TREE * 3)
         assert "warning" not in attree("a.mrg", "--check").err
 
+    def test_settings_that_are_not_the_usual_ones_are_told(self, attree, tmp_path: Path) -> None:
+        (tmp_path / "a.mrg").write_text(TREE * 3)
+        usual, chosen = (
+            " ".join(attree("a.mrg", "--check", *more).out.partition("files")[0].split())
+            for more in ([], ["--functions", "keep", "--final-punctuation", "inside"])
+        )
+        punctuation = "punctuation ptb"
+        more = f"{punctuation}, final_punctuation inside, functions keep"
+        assert punctuation in usual and chosen == usual.replace(punctuation, more, 1)
+
     def test_thirty_labels_and_failures_first(self, attree, tmp_path: Path) -> None:
         trees = "".join(f"(S (L{i} (A{i} a) (B b)))\n" for i in range(40))
         (tmp_path / "a.ptb").write_text(trees + "(S (A a)\n" * 3)

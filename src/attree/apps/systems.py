@@ -124,7 +124,8 @@ def _leave_out_trained(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold,
         fix = "score other trees, or pass --allow-overlap"
         raise AttreeError("all-trained-on", problem, fix=fix)
     notes = [
-        f"{count:,} sentences that {name} was trained on are left out (--allow-overlap keeps them)."
+        f"{name} was trained on {count:,} of the {len(hashes):,} sentences: left out "
+        "(--allow-overlap keeps them)."
         for name, count in counts.items()
     ]
     for line in notes:

@@ -28,6 +28,8 @@ _FEW = 0.005  # share of odd words above which they are no accident
 _TRACE = re.compile(rf"\A(?:{PENN_TRACE})\Z")
 _WORD = re.compile(r"[0*]")  # as a trace, but a word in many treebanks
 _LEMMA = re.compile(r"\A[^-]+-[^-]+\Z")
+#: Settings that are told where they are not the usual ones.
+_CHOSEN = ("dependencies", "labels", "final_punctuation", "functions", "nonprojective", "escapes")
 #: UTF-8 read as Latin-1, and the replacement for undecodable bytes.
 _MOJIBAKE = re.compile("[\u00c3\u00c2\u00c5\u00c4\u00d7\u00d0][\u0080-\u00bf]|\ufffd")
 _MARKS = "labels: ? is not known, ! no phrase, = all inside is given"
@@ -213,6 +215,9 @@ def _entries(seen: Inspector, warned: Iterable[str]) -> Iterator[tuple[str, str]
     """Yield the name and the text of each entry; one without a name goes on with the last."""
     counts, settings, longest = seen.counts, seen.settings, seen.longest
     how = f"format {settings.format}, {settings.encoding}, punctuation {counts.punctuation}"
+    for name in _CHOSEN:
+        if (value := getattr(settings, name)) != getattr(SplitSettings(), name):
+            how += f", {name} {value}"
     yield "settings", how
     if counts.crossing:
         yield "crossing", f"{counts.crossing:,} sentences with crossing branches made continuous"
