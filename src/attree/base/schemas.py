@@ -164,7 +164,7 @@ def read_table(
     what = _kind(expected) or "table" if path.suffix == ".parquet" or path.exists() else "file"
     check_regular(path, what=what)
     try:
-        with pq.ParquetFile(path) as file:  # pq.read_table imports pandas
+        with pq.ParquetFile(path) as file:  # pq.read_table imports pyarrow.dataset
             table = file.read()
         table.validate(full=True)
         metadata = unpack(table.schema)

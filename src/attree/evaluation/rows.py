@@ -23,7 +23,7 @@ schemas.KINDS["table of scores"] = (SCORES_SCHEMA,)
 def read_scored(path: Path) -> Scored:
     """Read the rows that `attree score` wrote of each sentence, which have the counts of F1."""
     table = schemas.read_table(path, schema=SCORES_SCHEMA)[0]
-    table = table.take(pc.sort_indices(table["sentence"]))  # sort_by imports pandas
+    table = table.take(pc.sort_indices(table["sentence"]))  # sort_by imports pyarrow.acero
     sentence, n_words, status, *counts, f1 = (column.to_numpy() for column in table.columns)
     each = dict(zip(WRITTEN, counts, strict=True))
     known = f1_counts(each["gold"], each["predicted"], each["matched"], f1=f1.astype(float) / 100)
