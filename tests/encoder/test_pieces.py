@@ -21,7 +21,7 @@ from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import (
     Pieces,
     PieceTokeniser,
-    PlainTokeniser,
+    Splitter,
     Unigram,
     WordMerger,
     batches,
@@ -193,7 +193,7 @@ def test_the_pieces_of_words_of_many_languages(data: Path) -> None:
     words = words_of_many_languages(data)
     found = read_plain(folder)
     assert found is not None and found.unigram is not None
-    assert found.split(words) == library_s(folder, words)
+    assert found(words) == library_s(folder, words)
 
 
 def minilm(folder: Path) -> None:
@@ -232,13 +232,12 @@ def test_what_attree_reads_alone_is_what_transformers_reads(
     make: Callable[[Path], object], tmp_path: Path, data: Path
 ) -> None:
     make(tmp_path / "checkpoint")
-    read = (
-        read_plain(tmp_path / "checkpoint"),
-        AutoTokenizer.from_pretrained(tmp_path / "checkpoint"),
-    )
-    assert isinstance(read[0], PlainTokeniser) and read[1].is_fast
-    assert len(read[0]) == max(read[1].get_vocab().values()) + 1
-    ours, theirs = (PieceTokeniser(one, 512) for one in read)
+    read = read_plain(tmp_path / "checkpoint")
+    fast = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
+    assert read is not None and fast.is_fast
+    assert len(read) == max(fast.get_vocab().values()) + 1
+    right = Splitter(fast.backend_tokenizer, fast.unk_token_id, fast.pad_token_id)
+    ours, theirs = PieceTokeniser(read, 512), PieceTokeniser(right, 512)
     assert ours.pad_id == theirs.pad_id
     sentences = [[word] for word in words_of_many_languages(data)]
     for found, expected in zip(ours(sentences), theirs(sentences), strict=True):
@@ -253,6 +252,8 @@ def test_what_attree_reads_alone_is_what_transformers_reads(
         {"strip_accents": True},
         {"tokenizer_class": "RobertaTokenizer"},
         {"add_bos_token": True},
+        {"sep_token": "[CLS]"},
+        {"auto_map": {"AutoTokenizer": ["code.Slow", "code.Fast"]}},
         {"added_tokens_decoder": {"7": {"content": "[NEW]", "special": True}}},
     ],
 )

@@ -4,10 +4,12 @@ A fast tokeniser splits every word without regard to its neighbours, so that eac
 once and cached. The word of each piece is thus known, and not guessed from ``##`` or ``▁``.
 Sentences of similar length are run together (:func:`batches`).
 
-A large Unigram vocabulary is read here in a sixth of the time of ``tokenizers``, which takes two
-seconds to build a tree of a quarter of a million pieces, although a sentence needs only a few
-hundred look-ups of substrings. The library still normalises text and handles white space; the
-search for the most probable pieces is done here, by exactly the library's rules.
+A tokeniser that its files describe in full is read here (:func:`read_plain`), any other by
+``transformers``, which takes seconds to import. A large Unigram vocabulary is read in a sixth of
+the time of ``tokenizers``, which takes two seconds to build a tree of a quarter of a million
+pieces, although a sentence needs only a few hundred look-ups of substrings. The library still
+normalises text and handles white space; the search for the most probable pieces is done here, by
+exactly the library's rules.
 """
 
 from __future__ import annotations
@@ -15,10 +17,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,9 +28,6 @@ from tokenizers import Tokenizer
 
 from attree.base.errors import AttreeError
 from attree.encoder.spelling import plain
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 #: Words in the cache before it is emptied: about 150 MB, all words of most corpora.
 _REMEMBERED = 1_000_000
@@ -45,6 +43,8 @@ _BERT = ("BertTokenizer", "BertTokenizerFast")
 _OF_BERT = {
     "unk_token": "[UNK]",
     "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
     "do_lower_case": True,
     "strip_accents": None,
     "tokenize_chinese_chars": True,
@@ -53,8 +53,8 @@ _OF_BERT = {
 #: Files that may define more special pieces.
 _MORE = ("special_tokens_map.json", "added_tokens.json")
 
-#: Settings by which ``transformers`` changes what ``tokenizer.json`` says.
-_REBUILT = {"add_bos_token", "add_eos_token", "extra_special_tokens"}
+#: Settings by which ``transformers`` changes what ``tokenizer.json`` says, or runs other code.
+_REBUILT = {"add_bos_token", "add_eos_token", "extra_special_tokens", "auto_map"}
 
 
 @dataclass(slots=True)
@@ -80,30 +80,22 @@ class PieceTokeniser:
     """Tokenises sentences of words.
 
     Args:
-        tokeniser: a fast ``transformers`` tokeniser, or a plain one of this module.
+        splitter: splits words.
         max_pieces: most pieces that the encoder takes, with special pieces.
     """
 
-    def __init__(
-        self, tokeniser: PreTrainedTokenizerFast | PlainTokeniser, max_pieces: int
-    ) -> None:
-        self.max_pieces = max_pieces
-        self.pad_id = int(tokeniser.pad_token_id or 0)
-        self._unknown = int(tokeniser.unk_token_id)
-        self._backend = _with_prefix_space(tokeniser.backend_tokenizer)
+    def __init__(self, splitter: Splitter, max_pieces: int) -> None:
+        self.max_pieces, self.pad_id = max_pieces, splitter.padding
+        self._split, self._unknown = splitter, splitter.unknown
+        backend = _with_prefix_space(splitter.backend)
         # a checkpoint may have been saved with truncation and padding switched on
-        self._backend.no_truncation()
-        self._backend.no_padding()
+        backend.no_truncation()
+        backend.no_padding()
         # a word that is spelled like a special token must not act as one
-        self._backend.encode_special_tokens = True
-        self._before, self._after = _specials(self._backend)
+        backend.encode_special_tokens = True
+        self._before, self._after = _specials(backend)
         self._known: dict[str, tuple[int, ...]] = {}
         self._unread: set[str] = set()
-        self._split = (
-            tokeniser.split
-            if isinstance(tokeniser, PlainTokeniser)
-            else partial(_split_by_library, self._backend)
-        )
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
         """Return the pieces of sentences, in their order."""
@@ -133,13 +125,6 @@ class PieceTokeniser:
         )
         n_unknown = sum(word in self._unread for word in words) if self._unread else 0
         return Pieces(ids, word_of, len(words), n_unknown, len(ids) > self.max_pieces)
-
-
-def _split_by_library(backend: Tokenizer, words: Sequence[str]) -> list[list[int]]:
-    encoded = backend.encode_batch_fast(
-        [[word] for word in words], is_pretokenized=True, add_special_tokens=False
-    )
-    return [encoding.ids for encoding in encoded]
 
 
 def _with_prefix_space(backend: Tokenizer) -> Tokenizer:
@@ -216,31 +201,34 @@ class Unigram:
 
 
 @dataclass(slots=True)
-class PlainTokeniser:
-    """A tokeniser that its files describe in full, for :class:`PieceTokeniser`.
+class Splitter:
+    """What splits words into pieces, for :class:`PieceTokeniser`.
 
     Args:
-        backend_tokenizer: the tokeniser of the library, with few of the pieces of a Unigram.
-        unk_token_id: id of the unknown piece.
-        pad_token_id: id of the padding piece.
+        backend: a tokeniser of the library; with a Unigram it need not have all pieces.
+        unknown: id of the unknown piece.
+        padding: id of the padding piece.
         unigram: searches for pieces in place of the library; None to leave that to the library.
     """
 
-    backend_tokenizer: Tokenizer
-    unk_token_id: int
-    pad_token_id: int
-    unigram: Unigram | None
+    backend: Tokenizer
+    unknown: int
+    padding: int
+    unigram: Unigram | None = None
 
     def __len__(self) -> int:
         """Return the size of the vocabulary."""
-        ids = (self.unigram and self.unigram.ids) or self.backend_tokenizer.get_vocab()
+        ids = self.backend.get_vocab() if self.unigram is None else self.unigram.ids
         return max(ids.values(), default=-1) + 1
 
-    def split(self, words: Sequence[str]) -> list[list[int]]:
+    def __call__(self, words: Sequence[str]) -> list[list[int]]:
         """Return the ids of the pieces of each word."""
-        backend, unigram = self.backend_tokenizer, self.unigram
+        backend, unigram = self.backend, self.unigram
         if unigram is None:
-            return _split_by_library(backend, words)
+            encoded = backend.encode_batch_fast(
+                [[word] for word in words], is_pretokenized=True, add_special_tokens=False
+            )
+            return [encoding.ids for encoding in encoded]
         normaliser, splitter = backend.normalizer, backend.pre_tokenizer
         pieces = []
         for word in words:
@@ -250,32 +238,33 @@ class PlainTokeniser:
         return pieces
 
 
-def read_plain(folder: Path) -> PlainTokeniser | None:
+def read_plain(folder: Path) -> Splitter | None:
     """Read a tokeniser that its files describe in full; None if it is another, or damaged.
 
     ``transformers`` then reads it, and reports what is wrong with it.
     """
     try:
-        config, settings, file, *more = (
+        config, settings, file, *special = (
             msgspec.json.decode((folder / name).read_bytes())
             for name in ("config.json", "tokenizer_config.json", "tokenizer.json", *_MORE)
             if name not in _MORE or (folder / name).exists()
         )
-        model = file["model"]
-        own = settings.get("tokenizer_class") or config.get("tokenizer_class")
-        if own in _BERT or (not own and config["model_type"] == "bert"):
-            own, settings = _BERT[0], {**_OF_BERT, **settings}
-        added = file.get("added_tokens", [])
-        again = settings.get("added_tokens_decoder", {})
-        plain = (
-            (own in _PLAIN or (own == _BERT[0] and _is_bert(settings, file)))
+        model, added = file["model"], file.get("added_tokens", [])
+        kind = settings.get("tokenizer_class") or config.get("tokenizer_class")
+        if kind in _BERT or (not kind and config["model_type"] == "bert"):
+            settings = {**_OF_BERT, **settings}
+            as_written = _is_bert(settings, file)
+        else:
+            as_written = kind in _PLAIN and file["post_processor"] is not None
+        repeated = settings.get("added_tokens_decoder", {})
+        in_full = (
+            as_written
             and not (model.get("byte_fallback") or settings.keys() & _REBUILT)
-            and file["post_processor"] is not None
             and all(token["special"] for token in added)
-            and all({"id": int(x), **again[x]} in added for x in again)
-            and all(settings.get(key) == token for keys in more for key, token in keys.items())
+            and all({"id": int(number), **repeated[number]} in added for number in repeated)
+            and all(settings.get(key) == token for keys in special for key, token in keys.items())
         )
-        if not plain:
+        if not in_full:
             return None
         names = (settings[key] for key in ("unk_token", "pad_token"))
         unknown, padding = (x["content"] if isinstance(x, dict) else x for x in names)
@@ -288,8 +277,8 @@ def read_plain(folder: Path) -> PlainTokeniser | None:
         else:
             is_same = model.get("unk_token") in (unknown, None)
         backend = Tokenizer.from_str(msgspec.json.encode(file).decode())
-        ids = unigram.ids if unigram else backend.get_vocab()
-        return PlainTokeniser(backend, ids[unknown], ids[padding], unigram) if is_same else None
+        ids = backend.get_vocab() if unigram is None else unigram.ids
+        return Splitter(backend, ids[unknown], ids[padding], unigram) if is_same else None
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # the tokenizers library panics outside Exception
@@ -307,8 +296,12 @@ def _is_bert(settings: dict[str, Any], file: dict[str, Any]) -> bool:
     }
     model, splitter = file["model"], {"type": "BertPreTokenizer"}
     pieces = (model["type"], model["continuing_subword_prefix"], model["max_input_chars_per_word"])
-    built = (file["normalizer"], file["pre_tokenizer"]) == (normaliser, splitter)
-    return built and pieces == ("WordPiece", "##", 100)
+    ends = [part.get("SpecialToken", {}).get("id") for part in file["post_processor"]["single"]]
+    return (
+        (file["normalizer"], file["pre_tokenizer"]) == (normaliser, splitter)
+        and pieces == ("WordPiece", "##", 100)
+        and ends == [settings["cls_token"], None, settings["sep_token"]]
+    )
 
 
 def check_pieces(pieces: int, model: Any, folder: Path) -> None:

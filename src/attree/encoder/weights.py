@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,10 +16,7 @@ from torch import nn
 from attree.base.errors import DEBUG, AttreeError
 from attree.base.terminal import say
 from attree.encoder.bert import Bert, read_bert
-from attree.encoder.pieces import PlainTokeniser, check_pieces, read_plain
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+from attree.encoder.pieces import Splitter, check_pieces, read_plain
 
 #: Vocabularies above this size have words of many languages.
 _LONG_TABLE = 100_000
@@ -134,7 +131,7 @@ def _projection(layer: nn.Module, names: tuple[str, ...]) -> Any:
     raise AttreeError("no-projection", problem, fix=fix)
 
 
-def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | PlainTokeniser:
+def read_splitter(folder: Path, model: nn.Module) -> Splitter:
     """Load a tokeniser for words; the library that reads any takes seconds to import.
 
     Args:
@@ -144,10 +141,11 @@ def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | P
     Raises:
         AttreeError: it is damaged, is not fast, or has more pieces than ``model`` has embeddings.
     """
-    ours = read_plain(folder)
-    if ours is not None:
-        check_pieces(len(ours), model, folder)
-        return ours
+    splitter = read_plain(folder)
+    if splitter is not None:
+        check_pieces(len(splitter), model, folder)
+        return splitter
     from attree.encoder.library import read_tokeniser
 
-    return read_tokeniser(folder, model)
+    fast: Any = read_tokeniser(folder, model)
+    return Splitter(fast.backend_tokenizer, fast.unk_token_id, fast.pad_token_id or 0)

@@ -165,8 +165,8 @@ def spans(trees: Trees) -> list[list[list[Any]]]:
     an unlabelled span is ``[start, end]``.
     """
     labels = trees.label_of_each() or [""] * trees.starts.size
-    unknown = [np.nan] * trees.starts.size
-    marginals = unknown if trees.marginals is None else trees.marginals.tolist()
+    known = trees.marginals
+    marginals = [np.nan] * trees.starts.size if known is None else known.tolist()
     nodes: list[dict[tuple[int, int], list[Any]]] = [{} for _ in range(len(trees))]
     cells = (trees.tree_of.tolist(), trees.starts.tolist(), trees.ends.tolist(), labels, marginals)
     for tree, start, end, label, marginal in zip(*cells, strict=True):
