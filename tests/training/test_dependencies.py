@@ -244,7 +244,7 @@ def half_right(gold: Sequence[GoldTree], surprise: float) -> Trees:
 
 
 @pytest.mark.parametrize(
-    ("n_trees", "surprise", "share"),
+    ("n_trees", "surprise", "new"),
     [
         (12, -9.0, 0.0),
         (12, 4.0, 0.0),
@@ -258,7 +258,7 @@ def half_right(gold: Sequence[GoldTree], surprise: float) -> Trees:
 def test_few_trees_move_a_parser_as_far_as_it_is_wrong_without_expecting_it(
     n_trees: int,
     surprise: float,
-    share: float | None,
+    new: float | None,
     encoder,
     trees,
     monkeypatch: pytest.MonkeyPatch,
@@ -267,8 +267,8 @@ def test_few_trees_move_a_parser_as_far_as_it_is_wrong_without_expecting_it(
     many = replace(trees, words=[*trees.words] * times, gold=[*trees.gold] * times)
     monkeypatch.setattr(TrainedParser, "decode", lambda *_: half_right(many.gold, surprise))
     plan = Start("first", first).plan(replace(PLAN, steps=7), encoder, many)
-    assert plan.to_learn == (None if share is None else pytest.approx(share))
-    assert (plan.steps, plan.recipe.learning_rate) == ((7, 1e-4) if share is None else (50, 3e-4))
+    assert plan.to_learn == (None if new is None else pytest.approx(new))
+    assert (plan.steps, plan.recipe.learning_rate) == ((7, 1e-4) if new is None else (50, 3e-4))
 
 
 def test_weights_go_their_share_of_the_way_from_those_of_the_parser_to_start_from(encoder, trees):

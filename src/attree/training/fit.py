@@ -142,22 +142,22 @@ def fit(
 
 @torch.no_grad()
 def _average(
-    scorer: parts.SpanScorer, before: Mapping[str, Tensor], first: TrainedParser, share: float
+    scorer: parts.SpanScorer, before: Mapping[str, Tensor], first: TrainedParser, to_learn: float
 ) -> None:
     """Set weights between those before and after training.
 
     A few trees are of one kind of text: part of the way, what they teach is kept, and little is
     lost of what the parser to start from knows of others (Wortsman et al. 2022). Labels that it
-    knows go as far as ``share``, the structure half as far; new labels stay as they are trained.
+    knows go as far as ``to_learn``, the structure half as far; new labels stay as they are trained.
     """
     for name, after in scorer.state_dict().items():
         part = scorer.each()[kind := name.split(".")[1]]
         if isinstance(part, parts.NameReader):
             theirs = first.shape.get(kind, {}).get("names", ())
             known = [column for column, label in enumerate(part.names) if label in theirs]
-            after[..., known] = torch.lerp(before[name], after, share)[..., known]
+            after[..., known] = torch.lerp(before[name], after, to_learn)[..., known]
         else:
-            after.lerp_(before[name], 1.0 - share / 2)
+            after.lerp_(before[name], 1.0 - to_learn / 2)
 
 
 def start_parser(

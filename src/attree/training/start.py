@@ -145,8 +145,8 @@ def to_learn(first: TrainedParser, encoder: Encoder, trees: GoldTrees) -> float 
             for span, label, chance in phrases
             if gold.known is None and (gold.labels or span[1] - span[0] > 1)
         ]
-    share = float(np.interp(100.0 * np.mean(surprises or [1.0]), (_KNOWN, _OTHER), (0.0, 1.0)))
-    return share if len(trees.gold) < MANY_TREES or share < 0.5 else None
+    new = float(np.interp(100.0 * np.mean(surprises or [1.0]), (_KNOWN, _OTHER), (0.0, 1.0)))
+    return new if len(trees.gold) < MANY_TREES or new < 0.5 else None
 
 
 #: How much less precision (in percent) the parser to start from has than it expects, on the trees
