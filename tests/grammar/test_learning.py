@@ -63,28 +63,43 @@ def test_the_bound_of_sentences_held_out_improves(text: Path, tmp_path: Path) ->
     assert not list(tmp_path.glob(".out*"))
 
 
-def test_a_killed_run_ends_as_one_undisturbed(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = run(text, tmp_path / "whole")
-
+def kill_at_the_third(text: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill a run while its third epoch is kept."""
     save = torch.save
 
-    def kill_at_the_third(state: dict[str, Any], path: Path) -> None:
+    def kill(state: dict[str, Any], path: Path) -> None:
         save(state, path)
         if len(state["curve"]) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(torch, "save", kill_at_the_third)
-    with pytest.raises(KeyboardInterrupt):
-        run(text, tmp_path / "out")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(torch, "save", kill)
+        run(text, output)
+
+
+def test_a_killed_run_ends_as_one_undisturbed(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(text, tmp_path / "whole")
+    kill_at_the_third(text, tmp_path / "out", monkeypatch)
     assert not (tmp_path / "out").exists()
     (left,) = tmp_path.glob(".out*/*/checkpoint*")
     assert len(torch.load(left, weights_only=True)["curve"]) == 2
-    monkeypatch.undo()
     again = run(text, tmp_path / "out")
     assert [{**one, "seconds": 0} for one in again] == [{**one, "seconds": 0} for one in whole]
     files = [tmp_path / name / "weights.safetensors" for name in ("out", "whole")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_another_run_s_checkpoint_is_not_continued(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_at_the_third(text, tmp_path / "out", monkeypatch)
+    with refused("other-run", file=".out.checkpoints"):
+        learn([text], tmp_path / "out", seed=1, recipe=RECIPE)
+    learn([text], tmp_path / "out", seed=1, recipe=RECIPE, restart=True)
+    learn([text], tmp_path / "other", seed=1, recipe=RECIPE)
+    files = [tmp_path / name / "weights.safetensors" for name in ("out", "other")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from attree.encoder.source import (
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import trained_folder
-from attree.training import adapting, start
+from attree.training import adapting, start, state
 from attree.training.adapting import LiveSource, train_adapter
 from attree.training.fit import build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser
@@ -107,6 +108,63 @@ def test_low_rank_weights_are_trained_and_the_encoder_is_not(encoder, described,
         np.testing.assert_array_equal(one, again[name])
     _, report = learned
     assert report.losses[-1] < report.losses[0]
+
+
+@pytest.fixture
+def killed(
+    resolved: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[object]:
+    """The options of a training like that of ``folder``, killed while its fifth step is kept."""
+    save = torch.save
+
+    def kill_at_the_fifth(kept: dict[str, Any], path: Path) -> None:
+        save(kept, path)
+        if len(kept["losses"]) == 5:
+            raise KeyboardInterrupt
+
+    options: list[object] = [treebank, resolved, "--parser", "tree-crf-adapted", "--trees", 20]
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(state, "_SECONDS", 0.0)
+        patched.setattr(torch, "save", kill_at_the_fifth)
+        train_into(tmp_path / "p", *options, "--steps", 12)
+    assert not (tmp_path / "p").exists()
+    return options
+
+
+def test_a_killed_training_ends_as_one_undisturbed(
+    killed: list[object], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It goes on after the last step that was kept, here the fourth, and leaves nothing behind."""
+    (left,) = tmp_path.glob(".p.checkpoints/*/checkpoint*")
+    assert len(torch.load(left, weights_only=True)["losses"]) == 4
+    drawn: list[int] = []
+    batch = LiveSource.batch
+    monkeypatch.setattr(LiveSource, "batch", lambda *a: drawn.append(1) or batch(*a))
+    result = train_into(tmp_path / "p", *killed, "--steps", 12)
+    assert "adapting the encoder: 12 of 12 steps" in result.stderr
+    assert len(drawn) == 8
+    files = [path / WEIGHTS for path in (folder, tmp_path / "p")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["p"]
+
+
+@pytest.mark.parametrize("other", [["--steps", 11], ["--steps", 12, "--seed", 1]])
+def test_another_training_is_not_continued(
+    killed: list[object], other: list[object], tmp_path: Path
+):
+    for name in "pq":
+        train_into(tmp_path / name, *killed, *other)
+    files = [tmp_path / name / WEIGHTS for name in "pq"]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_damaged_checkpoint_is_refused(killed: list[object], tmp_path: Path):
+    (left,) = tmp_path.glob(".p.checkpoints/*/checkpoint*")
+    left.write_bytes(left.read_bytes()[:100])
+    with refused("damaged-checkpoint", file=left):
+        raise train_into(tmp_path / "p", *killed, "--steps", 12, ok=False).exception
+    left.unlink()
+    train_into(tmp_path / "p", *killed, "--steps", 12)
 
 
 def test_a_folder_has_all_that_its_encoder_needs(folder: Path, described, tmp_path: Path):

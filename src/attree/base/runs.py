@@ -4,10 +4,11 @@ import contextlib
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import lock, write_json
+from attree.base.files import lock, whole_file, write_json
 from attree.base.provenance import digest
 from attree.base.reading import read_json
 from attree.base.terminal import say
@@ -44,7 +45,7 @@ def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) ->
 def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) -> Iterator[Path]:
     """Yield the folder of a run's checkpoints, ``.<output>.checkpoints`` beside its output.
 
-    A run writes them as ``checkpoint-…`` into a subfolder. They outlive a kill, so that the same
+    A run writes them as ``checkpoint…`` into a subfolder. They outlive a kill, so that the same
     command continues from them, and are removed when the block ends well.
 
     Raises:
@@ -56,13 +57,44 @@ def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) 
         described = work / _RUN
         run = digest(identity)
         if not described.exists() or read_json(described, what="run").get("run") != run:
-            runs = {checkpoint.parent for checkpoint in work.glob("*/checkpoint-*")}
+            runs = {checkpoint.parent for checkpoint in work.glob("*/checkpoint*")}
             if runs and not restart:
                 problem = "this folder holds checkpoints of another, interrupted run"
                 fix = "repeat that run's options to continue it, or pass --restart to drop it"
                 raise AttreeError("other-run", problem, file=work, fix=fix)
             for folder in runs:
+                say(f"{folder}: of another, interrupted run: removed")
                 shutil.rmtree(folder)
             write_json(described, {"run": run, **identity})
-        yield work
-        shutil.rmtree(work)
+        ended = False
+        try:
+            yield work
+            ended = True
+        finally:
+            if ended or not any(work.glob("*/checkpoint*")):
+                shutil.rmtree(work)
+
+
+def read_state(file: Path) -> dict[str, Any] | None:
+    """Return what :func:`write_state` wrote, or None if it wrote nothing.
+
+    Raises:
+        AttreeError: the file is damaged.
+    """
+    import torch
+
+    if not file.is_file():
+        return None
+    try:  # weights_only: run no code from the file
+        return dict(torch.load(file, map_location="cpu", weights_only=True))
+    except (RuntimeError, EOFError, UnpicklingError):
+        problem, fix = "this checkpoint is damaged", "remove it, and training starts anew"
+        raise AttreeError("damaged-checkpoint", problem, file=file, fix=fix) from None
+
+
+def write_state(file: Path, state: Mapping[str, Any]) -> None:
+    """Write tensors, generators' states and numbers, whole or not at all."""
+    import torch
+
+    with whole_file(file) as part:
+        torch.save(state, part)

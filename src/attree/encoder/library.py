@@ -127,15 +127,7 @@ def read_any(folder: Path, dtype: torch.dtype) -> nn.Module:
 
 
 def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
-    """Load a checkpoint's fast tokeniser without messages on stderr.
-
-    Args:
-        folder: the checkpoint's folder; nothing is fetched, no code of it is run.
-        model: the model that reads the pieces.
-
-    Raises:
-        AttreeError: it is damaged, is not fast, or has more pieces than ``model`` has embeddings.
-    """
+    """Load a fast tokeniser as :func:`attree.encoder.weights.read_splitter`, without messages."""
     with _quietly(folder, "tokeniser"), only_checked(folder) as view:
         tokeniser = AutoTokenizer.from_pretrained(
             view, use_fast=True, local_files_only=True, trust_remote_code=False

@@ -12,18 +12,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attree.base import runs
 from attree.base.errors import AttreeError
-from attree.base.files import whole_file, whole_folder, write_json
+from attree.base.files import whole_folder, write_json
 from attree.base.provenance import code_hash, provenance, versions
 from attree.base.reading import COMPRESSIONS
-from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.terminal import progress, say
 from attree.grammar.folder import write_grammar
 from attree.grammar.model import CompoundPCFG, Vocabulary
@@ -107,12 +106,7 @@ def _train(
     adam = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=_BETAS, fused=True)
     best: dict[str, Tensor] = {}
     curve: list[Epoch] = []
-    if checkpoint.is_file():
-        try:  # weights_only: run no code from the file
-            state = torch.load(checkpoint, weights_only=True)
-        except (RuntimeError, EOFError, UnpicklingError):
-            problem, fix = "this checkpoint is damaged", "learn the grammar anew with --restart"
-            raise AttreeError("damaged-checkpoint", problem, file=checkpoint, fix=fix) from None
+    if (state := runs.read_state(checkpoint)) is not None:
         best, curve = state["best"], [Epoch(**epoch) for epoch in state["curve"]]
         model.load_state_dict(state["now"])
         adam.load_state_dict(state["adam"])
@@ -142,8 +136,7 @@ def _train(
             best = copy.deepcopy(model.state_dict())
         curve.append(epoch)
         state = {"best": best, "now": model.state_dict(), "adam": adam.state_dict()}
-        with whole_file(checkpoint) as part:
-            torch.save({**state, "curve": [asdict(epoch) for epoch in curve]}, part)
+        runs.write_state(checkpoint, {**state, "curve": [asdict(epoch) for epoch in curve]})
     model.load_state_dict(best)
     return curve
 
@@ -259,7 +252,7 @@ def learn(
         "seed": seed,
         "code": code_hash("attree.grammar.learning:learn"),
     }
-    if already_made(output, identity, restart=restart):
+    if runs.already_made(output, identity, restart=restart):
         return
     trained, held_out = _parts(sentences, recipe, names)
     vocabulary = Vocabulary.count(trained, least=recipe.least)
@@ -270,7 +263,7 @@ def learn(
         f"have not {_SHORTEST} to {recipe.longest} words left out; {len(vocabulary.words) - 1:,} "
         f"words, and {unknown.mean():.1%} of the text is unknown"
     )
-    with working_folder(output, identity, restart=restart) as work:
+    with runs.working_folder(output, identity, restart=restart) as work:
         torch.manual_seed(seed)
         model = CompoundPCFG(recipe.sizes, len(vocabulary.words))
         parts = ([vocabulary.numbers(words) for words in part] for part in (trained, held_out))
@@ -278,10 +271,10 @@ def learn(
         best = min(curve, key=lambda epoch: epoch.held_out).epoch
         facts = {"text": names, "best_epoch": best, "versions": versions("torch")}
         made = provenance(code=["attree.grammar.learning:learn"], settings=identity, **facts)
-        with whole_folder(output, over=PROVENANCE) as part:
+        with whole_folder(output, over=runs.PROVENANCE) as part:
             write_grammar(part, model, vocabulary, made)
             epochs = [asdict(epoch) for epoch in curve]
-            write_json(part / PROVENANCE, {**made, "epochs": epochs})
+            write_json(part / runs.PROVENANCE, {**made, "epochs": epochs})
     say(f"{output}: written, of epoch {best}")
 
 

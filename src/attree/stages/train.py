@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,8 @@ from safetensors.numpy import save_file
 from attree.base.errors import AttreeError
 from attree.base.files import check_folder
 from attree.base.languages import code_of, language_of_most
+from attree.base.provenance import code_hash, digest
+from attree.base.runs import working_folder
 from attree.base.terminal import Progress, silent
 from attree.encoder.load import load_encoder
 from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify, with_adapter
@@ -76,16 +79,36 @@ def check_output(folder: Path, *, overwrite: bool) -> None:
 def train_parser(
     request: TrainingRequest, chosen: Chosen, output: Path, *, progress: Progress = silent
 ) -> TrainedParser:
-    """Train a parser and write its folder; ``progress`` shows the progress."""
+    """Train a parser and write its folder; ``progress`` shows the progress.
+
+    A training that adapts its encoder takes hours without a GPU: one that was killed is continued.
+    """
     language = code_of(request.language) if request.language else chosen.language
     start = start_of(request, chosen)
-    model = train(request, chosen, start, folder=output.parent, progress=progress)
-    parser = model.trained
-    language = language or language_of_most(chosen.trees.words)
-    parser.about |= {"table": chosen.provenance, "language": language, "start": start.name}
-    parser.about["scores"] = list(_scores(model, chosen))
-    save_parser(parser, output, card=card(parser, request.source), half=request.half_precision)
+    with _folder(request, chosen, start, output) as folder:
+        model = train(request, chosen, start, folder=folder, progress=progress)
+        parser = model.trained
+        language = language or language_of_most(chosen.trees.words)
+        parser.about |= {"table": chosen.provenance, "language": language, "start": start.name}
+        parser.about["scores"] = list(_scores(model, chosen))
+        save_parser(parser, output, card=card(parser, request.source), half=request.half_precision)
     return parser
+
+
+def _folder(
+    request: TrainingRequest, chosen: Chosen, start: Start, output: Path
+) -> AbstractContextManager[Path]:
+    """Return the folder for ``train``; for an encoder that is adapted, one that outlives a kill."""
+    if not request.recipe.rank:
+        return nullcontext(output.parent)
+    trees = [(x.brackets.tolist(), x.labels, x.heads, x.known) for x in chosen.trees.gold]
+    identity = {
+        "request": repr(request),
+        "encoder": _encoder_of(request, start).fingerprint,
+        "trees": digest([chosen.trees.words, trees, chosen.shares]),
+        "code": code_hash("attree.stages.train:train"),
+    }
+    return working_folder(output, identity, restart=True)
 
 
 def start_of(request: TrainingRequest, chosen: Chosen) -> Start:
@@ -113,7 +136,8 @@ def train(
         request: how it is trained.
         chosen: the trees.
         start: first weights, see :func:`start_of`.
-        folder: for features that do not fit in memory.
+        folder: for features that do not fit in memory, and the state of a training that adapts its
+            encoder, which goes on from it.
         progress: shows how far each stage is.
 
     Raises:
@@ -132,7 +156,10 @@ def train(
     plan, given = TrainingPlan(recipe, request.layers, **settings), {*request.given, *settings}
     plan = start.plan(plan, encoder, trees, given=given)
     if recipe.rank:
-        weights, learned = train_adapter(encoder, verify(described), trees, plan, progress=progress)
+        state = folder and folder / "adapting" / "checkpoint.pt"
+        weights, learned = train_adapter(
+            encoder, verify(described), trees, plan, resume=state, progress=progress
+        )
         with TemporaryDirectory(prefix="attree-") as temporary:
             save_file(weights, path := Path(temporary) / WEIGHTS)
             encoder = load_encoder(with_adapter(described, path), device=request.device)

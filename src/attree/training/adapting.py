@@ -101,6 +101,7 @@ def train_adapter(
     trees: GoldTrees,
     plan: TrainingPlan,
     *,
+    resume: Path | None = None,
     progress: Progress = silent,
 ) -> tuple[dict[str, NDArray[Any]], Learned]:
     """Train low-rank weights of an encoder on trees, and a parser of the adapted encoder.
@@ -110,6 +111,7 @@ def train_adapter(
         folder: the encoder's checkpoint.
         trees: to train on.
         plan: of the training; only the parts that are trained by steps are used.
+        resume: file that keeps the state, see :func:`attree.training.objectives.train`.
         progress: shows how far the training is.
 
     Returns:
@@ -127,5 +129,5 @@ def train_adapter(
     learner = structure(parser)
     source = LiveSource(encoder, folder, trees.words, learner.scorer, plan)
     with progress("adapting the encoder", total=plan.steps, unit="steps") as advance:
-        report = train(learner.scorer, source, trees, plan, advance=advance)
+        report = train(learner.scorer, source, trees, plan, resume=resume, advance=advance)
     return weights_of(source.adapted), (learner.scorer.state_dict(), report)

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from attree.training.optimisers import AdamW
 from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import TrainingPlan
 from attree.training.scores import SpanScores, best_trees, span_mask, split_values
+from attree.training.state import TrainingState
 from attree.trees.constraints import AVOIDED
 
 #: (scores, gold, split score's name, margin) → (trees,) losses
@@ -246,6 +248,7 @@ def train(
     plan: TrainingPlan,
     *,
     held_out: Callable[[], float] | None = None,
+    resume: Path | None = None,
     advance: Callable[[int], None] = lambda count: None,
 ) -> Report:
     """Train ``scorer`` in place, on its device.
@@ -260,6 +263,8 @@ def train(
         plan: of the training.
         held_out: returns F1 on held-out trees; if given, training stops once this no longer grows,
             and the best weights are kept.
+        resume: file that keeps the state of a training without ``held_out``; if it is there, the
+            training goes on from it, to the same weights.
         advance: called after each step.
 
     Raises:
@@ -277,7 +282,12 @@ def train(
     rates = [group["lr"] for group in optimiser.param_groups]
     recipe, margin = plan.recipe, MARGINS[plan.recipe.association]
     report, best_f1, kept = Report(), -1.0, scorer.state_dict()
+    state = TrainingState(resume, optimiser, noise, report.losses)
+    state.restore()
     for step, indices in enumerate(_draw_batches(usable, plan, trees.sources, order), 1):
+        if step <= len(report.losses):
+            advance(1)
+            continue
         chosen, loss = [usable[index] for index in indices], 0.0
         if plan.decay:
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
@@ -299,6 +309,7 @@ def train(
             loss += float(mean.detach())
         optimiser.step()
         report.losses.append(loss)
+        state.keep()
         advance(1)
         if held_out is not None and (step % _CHECK_EVERY == 0 or step == plan.steps):
             f1 = held_out()
