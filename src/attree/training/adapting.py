@@ -25,6 +25,7 @@ from attree.training.label_fit import structure
 from attree.training.objectives import train
 from attree.training.parts import Batch, BatchSource, SpanScorer
 from attree.training.recipes import TrainingPlan
+from attree.training.state import TrainingState
 
 #: Word pieces that the encoder is run over at a time, padding included.
 _TOKENS_AT_ONCE = 1024
@@ -111,7 +112,7 @@ def train_adapter(
         folder: the encoder's checkpoint.
         trees: to train on.
         plan: of the training; only the parts that are trained by steps are used.
-        resume: file that keeps the state, see :func:`attree.training.objectives.train`.
+        resume: file that keeps the state of the training, which goes on from it.
         progress: shows how far the training is.
 
     Returns:
@@ -128,6 +129,8 @@ def train_adapter(
     parser, trees, plan = start_parser(encoder, trees, plan)
     learner = structure(parser)
     source = LiveSource(encoder, folder, trees.words, learner.scorer, plan)
-    with progress("adapting the encoder", total=plan.steps, unit="steps") as advance:
-        report = train(learner.scorer, source, trees, plan, resume=resume, advance=advance)
+    state = TrainingState(resume)
+    how = {"total": plan.steps, "unit": "steps", "done": len(state.losses)}
+    with progress("adapting the encoder", **how) as advance:
+        report = train(learner.scorer, source, trees, plan, state=state, advance=advance)
     return weights_of(source.adapted), (learner.scorer.state_dict(), report)

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -248,7 +247,7 @@ def train(
     plan: TrainingPlan,
     *,
     held_out: Callable[[], float] | None = None,
-    resume: Path | None = None,
+    state: TrainingState | None = None,
     advance: Callable[[int], None] = lambda count: None,
 ) -> Report:
     """Train ``scorer`` in place, on its device.
@@ -263,8 +262,7 @@ def train(
         plan: of the training.
         held_out: returns F1 on held-out trees; if given, training stops once this no longer grows,
             and the best weights are kept.
-        resume: file that keeps the state of a training without ``held_out``; if it is there, the
-            training goes on from it, to the same weights.
+        state: of an earlier process to go on from, to the same weights; not with ``held_out``.
         advance: called after each step.
 
     Raises:
@@ -281,12 +279,11 @@ def train(
     optimiser = AdamW([*scorer.groups(), *source.groups()], weight_decay=0.0, fused=True)
     rates = [group["lr"] for group in optimiser.param_groups]
     recipe, margin = plan.recipe, MARGINS[plan.recipe.association]
-    report, best_f1, kept = Report(), -1.0, scorer.state_dict()
-    state = TrainingState(resume, optimiser, noise, report.losses)
-    state.restore()
+    state = state or TrainingState()
+    state.restore(optimiser, noise)
+    report, best_f1, kept = Report(state.losses), -1.0, scorer.state_dict()
     for step, indices in enumerate(_draw_batches(usable, plan, trees.sources, order), 1):
         if step <= len(report.losses):
-            advance(1)
             continue
         chosen, loss = [usable[index] for index in indices], 0.0
         if plan.decay:
@@ -309,7 +306,7 @@ def train(
             loss += float(mean.detach())
         optimiser.step()
         report.losses.append(loss)
-        state.keep()
+        state.keep(optimiser, noise)
         advance(1)
         if held_out is not None and (step % _CHECK_EVERY == 0 or step == plan.steps):
             f1 = held_out()

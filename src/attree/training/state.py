@@ -1,8 +1,8 @@
 """Keep the state of a long training in a file, so that a training that was killed goes on."""
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -13,47 +13,42 @@ from attree.base.terminal import say
 _SECONDS = 300.0
 
 
-@dataclass(slots=True)
 class TrainingState:
     """All that the next step of a training depends on besides its trees and its plan.
 
+    Args:
+        file: where it is kept; nowhere if None. If it is there, the training goes on from it.
+
     Attributes:
-        file: where it is kept; nowhere if None.
-        optimiser: with the weights.
-        noise: the generator of dropout.
         losses: of the steps so far.
-        written: when the file was.
+
+    Raises:
+        AttreeError: the file is damaged.
     """
 
-    file: Path | None
-    optimiser: torch.optim.Optimizer
-    noise: torch.Generator
-    losses: list[float]
-    written: float = field(default_factory=time.monotonic)
+    def __init__(self, file: Path | None = None) -> None:
+        self._file, self._written = file, time.monotonic()
+        self._kept: dict[str, Any] = {} if file is None else read_state(file) or {}
+        self.losses: list[float] = self._kept.get("losses", [])
 
-    @property
-    def _weights(self) -> list[torch.Tensor]:
-        return [weight for group in self.optimiser.param_groups for weight in group["params"]]
-
-    def restore(self) -> None:
-        """Set weights, optimiser, generator and losses to what the file holds, if there is one.
-
-        Raises:
-            AttreeError: the file is damaged.
-        """
-        if self.file is None or (state := read_state(self.file)) is None:
+    def restore(self, optimiser: torch.optim.Optimizer, noise: torch.Generator) -> None:
+        """Set an optimiser, its weights, and the generator of dropout to what the file held."""
+        if not self._kept:
             return
-        for weight, kept in zip(self._weights, state["weights"], strict=True):
+        for weight, kept in zip(_weights(optimiser), self._kept["weights"], strict=True):
             weight.data.copy_(kept)
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.noise.set_state(state["noise"])
-        self.losses += state["losses"]
+        optimiser.load_state_dict(self._kept["optimiser"])
+        noise.set_state(self._kept["noise"])
+        self._kept = {}
         say(f"attree: continuing after step {len(self.losses):,}")
 
-    def keep(self) -> None:
+    def keep(self, optimiser: torch.optim.Optimizer, noise: torch.Generator) -> None:
         """Write the file if the last one is some minutes old."""
-        if self.file is not None and time.monotonic() - self.written >= _SECONDS:
-            state = {"weights": self._weights, "optimiser": self.optimiser.state_dict()}
-            more = {"noise": self.noise.get_state(), "losses": self.losses}
-            write_state(self.file, {**state, **more})
-            self.written = time.monotonic()
+        if self._file is not None and time.monotonic() - self._written >= _SECONDS:
+            state = {"weights": _weights(optimiser), "optimiser": optimiser.state_dict()}
+            write_state(self._file, {**state, "noise": noise.get_state(), "losses": self.losses})
+            self._written = time.monotonic()
+
+
+def _weights(optimiser: torch.optim.Optimizer) -> list[torch.Tensor]:
+    return [weight for group in optimiser.param_groups for weight in group["params"]]
