@@ -144,6 +144,29 @@ def test_the_plan_s_file_holds_the_rows_of_each_job(planned: Plan, tmp_path: Pat
     assert written["tables"]["e"]["sentence"] == 4
 
 
+def test_a_picture_of_a_sentence_has_one_encoder(planned: Plan) -> None:
+    several = {"parsers": ["upio"], "encoders": ["tiny", "other"], "label": "{encoder}"}
+    planned(several)
+    with refused("several-encoders", "experiments.e"):
+        planned(several, sentence=4)
+
+
+def test_a_chosen_layer_hangs_on_the_decoder_that_it_was_chosen_by(planned: Plan) -> None:
+    tuned = {"parsers": ["fpio", "marginal"], "apart": 4, "layers": ["tuned"], "candidates": [0, 1]}
+    one, other = rows(planned(tuned))
+    assert one.training() != other.training()
+    one, other = rows(planned({"parsers": ["fpio", "marginal"]}))
+    assert one.training() == other.training()
+
+
+def test_published_figures_are_an_input(planned: Plan, tmp_path: Path) -> None:
+    (tmp_path / "figures.csv").touch()
+    experiment = SimpleNamespace(experiment="e")
+    figures = str(tmp_path / "figures.csv")
+    assert figures in planned({}, published="few", figures=figures).results(experiment)
+    assert figures not in planned({}, figures=figures).results(experiment)
+
+
 def test_a_hash_says_which_jobs_another_row_changes(planned: Plan) -> None:
     before = planned({"parsers": ["upio"]}, {"label": "trained"})
     after = planned({"parsers": ["upio"], "draws": 2}, {"label": "trained"})
@@ -170,6 +193,8 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
         ({"encoders": ["tinny"]}, "encoder tinny does not exist — did you mean tiny?"),
         ({"train": "toy/train"}, "asks for the unknown set toy/train"),
         ({"layers": [0, 1]}, "two rows fall into line 'fpio', column 3"),
+        ({"encoders": ["tiny", "other"]}, "two rows fall into line 'fpio', column 3"),
+        ({"parsers": ["many"]}, "trained.many: sources is of no effect"),
     ],
 )
 def test_a_mistake_is_one_line(planned: Plan, run: dict[str, Any], said: str) -> None:

@@ -17,7 +17,7 @@ from attree.base.provenance import digest
 from attree.base.schemas import read_table
 from attree.cli.main import app
 from attree.encoder.load import Encoder
-from attree.experiments import trained
+from attree.experiments import heads, trained
 from attree.experiments.data import SentenceSet, drawn, set_apart
 from attree.experiments.job import run_job
 from attree.experiments.pictures import write_sentence
@@ -117,6 +117,19 @@ def test_a_row_of_heads_is_the_selection_of_attree_heads(folder: Path, run: Any)
     best = sorted(range(len(ranking.heads)), key=lambda head: -ranking.f1.corpus_f1[head])[:2]
     assert sorted(map(tuple, record["heads"])) == sorted(ranking.heads[head] for head in best)
     assert 0 < record["corpus_f1"] < 100
+
+
+def test_heads_are_ranked_on_the_set_that_a_row_names(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where another row draws sentences of the same numbers from another set."""
+    monkeypatch.setattr(heads, "drawn", lambda row, sentences: [2, 5, 9, 11])
+    whole = row(kind="heads", parser="upio", settings=UPIO, trees="all")
+    both = run(whole, replace(whole, train="toy/test", test="toy/dev"))
+    for path in run.records.iterdir():
+        path.unlink()
+    (alone,) = run(replace(whole, train="toy/test", test="toy/dev"))
+    assert both[1]["heads"] == alone["heads"] != both[0]["heads"]
 
 
 def test_the_picture_of_a_sentence_shows_means_of_heads_and_a_trained_association(

@@ -181,7 +181,7 @@ def test_marginals_pick_the_tree(text: Path, tmp_path: Path) -> None:
     [
         ("one\ntwo\n", "too-few-sentences 2 40 0"),
         ("a b\n" + "word\n" * 30, "too-few-sentences 1"),
-        ("", "too-few-sentences 0"),
+        ("", "no-text"),
     ],
 )
 def test_too_little_text(tmp_path: Path, lines: str, said: str) -> None:

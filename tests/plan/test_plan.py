@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,16 @@ from attree.base.errors import AttreeError
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.plan.configuration import TuningSettings, configured
-from attree.plan.inputs import Comparisons, Encoders, Grammars, Section, Tables, Trained, as_options
+from attree.plan.inputs import (
+    Comparisons,
+    Corpora,
+    Encoders,
+    Grammars,
+    Section,
+    Tables,
+    Trained,
+    as_options,
+)
 from attree.plan.paths import TableRow
 from attree.plan.plan import Plan
 from attree.ready import trained_folder
@@ -159,6 +169,21 @@ def test_a_corpus_needs_its_parser_s_heads_whether_a_table_has_it_or_not() -> No
         make_plan(config(corpora=corpora), SPLITS)
 
 
+def test_a_corpus_and_an_encoder_in_folders_hang_on_the_files_in_them(tmp_path: Path) -> None:
+    corpora = {"news": {"inputs": [str(tmp_path)], "encoder": "two", "parser": "few"}}
+    given = config(corpora=corpora)
+    given["encoders"]["two"] = {"path": str(tmp_path)}
+    for name in ("a.txt", ".hidden"):
+        (tmp_path / name).touch()
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below/b.txt").touch()
+    job = SimpleNamespace(corpus="news", encoder="two")
+    asked, encoders = inputs(Corpora, given), inputs(Encoders, given)
+    assert sorted(asked.text(job)) == [f"{tmp_path}/a.txt", f"{tmp_path}/below/b.txt"]
+    assert asked.inputs(job) == [str(tmp_path)]
+    assert encoders.files(job) == [f"{tmp_path}/.hidden", f"{tmp_path}/a.txt"]
+
+
 def test_a_language_with_a_problem_is_left_out_of_all_and_told_when_it_is_named() -> None:
     problems = {"dutch": AttreeError("bad-setting", "dutch/language.yaml: unknown key formt")}
     assert len(make_plan(config(), SPLITS, problems).rows) == 2
@@ -214,9 +239,9 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
     )
     assert asked.sentences(job) == ["<results>/treebanks/english/dev.parquet"]
     files = SimpleNamespace(sentences=["dev.parquet"], evaluated=asked.evaluated(job))
-    options = "--sentences dev.parquet --parser fpoa --trees 5 --seed 1 --steps 9"
+    options = "--sentences dev.parquet --parser fpoa --trees 5 --seed 1 --decoder chart --steps 9"
     assert asked.options(job, files) == options
-    assert asked.applying_options(job) == "--decoder chart"
+    assert asked.applying_options(job) == "--decoder chart --too-long right_branching"
     assert compared.speeds(job) == ["<results>/comparisons/c/one/english/test.json"]
     assert compared.timed(job) == [
         "<results>/heads/one/few/english/dev.json",
@@ -283,7 +308,13 @@ def test_rows_with_labels_have_a_picture_of_them() -> None:
             {"trained": {"mine": {"recipe": "fpio", "label_layers": [3]}}},
             "experiments-alone trained.mine label_layers",
         ),
+        (
+            {"trained": {"mine": {"recipe": "tree-crf-full", "threshold": "chosen"}}},
+            "experiments-alone trained.mine",
+        ),
         ({"trained": {"upoa": {"recipe": "fpio"}}}, "name-taken upoa"),
+        ({"averages": {"fpio": {"of": ["few"]}}}, "name-taken fpio"),
+        ({"masked_lm": {"m": {"encoder": "onee", "text": ["english/dev"]}}}, "unknown-name onee"),
         ({"trained": {"mine": {"recipe": "fpio", "start": "univrsal"}}}, "no-parser univrsal"),
         ({"trained": {}}, "unknown-name mine"),
         ({"training": {"language": "basque", "split": "dev"}}, "unknown-split basque"),

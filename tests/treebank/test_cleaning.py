@@ -26,7 +26,7 @@ QUOTED = Sentence(
 
 
 def test_ptb_keeps_exactly_the_tags_of_words() -> None:
-    assert len(PTB_TAGS) == 36
+    assert len(PTB_TAGS - {"ADD", "AFX", "GW", "XX"}) == 36
     assert not PTB_TAGS & {"$", "#", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "-NONE-"}
 
 

@@ -29,8 +29,9 @@ rule parse_corpus:
         code=code_of("attree.cli.parse:parse_command"),
         folder=subpath(output[0], parent=True),
         parser=CORPORA.parser_option,
+        inputs=CORPORA.inputs,
         options=CORPORA.options,
     shell:
         "attree parse --parser {params.parser:q} --encoder {input.encoder:q}"
         " --workers {threads} --threads 1 {params.options} --output {params.folder:q}"
-        " --restart -- {input.inputs:q} > {log:q} 2>&1"
+        " --restart -- {params.inputs:q} > {log:q} 2>&1"

@@ -1,4 +1,6 @@
 rule encoder:
+    input:
+        ENCODERS.files,
     output:
         "<results>/encoders/{encoder}.json",
     log:

@@ -1,5 +1,6 @@
 """Yield the sentences of raw text, or the trees of treebanks, with their file and line."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ def trees_to_correct(
     keep = {"punctuation": "keep", "functions": "keep"}
     settings = settings_of(**keep, nonprojective="lift", labels=labels)
     pairs = [(file, resolve(settings, [file])) for file in files]
-    shown: set[tuple[str, ...]] = set()
+    known, shown = set(done), set[tuple[str, ...]]()
     for tree in (tree for file, how in pairs for tree in read_files([file], how)):
         if isinstance(tree, Rejected):
             say(str(tree))
@@ -61,7 +62,8 @@ def trees_to_correct(
             raise AttreeError("partly-known-trees", problem, file=tree.file, fix="give whole trees")
         elif tree.words in shown:
             passed[REPEATED] += 1
-        elif tree.words not in done:
+        # saved trees have no white space in words
+        elif not {tree.words, tuple(re.sub(r"\s", "_", word) for word in tree.words)} & known:
             shown.add(tree.words)
             yield OriginalSentence(name_of(Path(tree.file).name), tree.line, tree.words, tree)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from attree.base.errors import AttreeError
 from attree.base.patterns import distinct
 from attree.base.terminal import say
+from attree.bulk.folder import MANIFEST, status
 from attree.bulk.output import Rows, is_output, read_shards
 from attree.treebank.formats import together
 from attree.treebank.pairing import read_whole
@@ -38,12 +39,18 @@ class Reading:
         Raises:
             AttreeError: an input is missing or has no trees.
         """
+        read: list[Path] = []
         for path in distinct(inputs):
             if is_output(path):
+                run = status(path) if (path / MANIFEST).is_file() else {"lines": 0}
+                if missing := run["lines"] - run.get("lines_whole", 0):
+                    say(f"attree: {path}: {missing:,} of {run['lines']:,} lines are not parsed yet")
                 yield from read_shards(path)
             else:
                 for files in together(path, format=self.settings.format):
-                    yield from self._of_files(files)
+                    if files := distinct(files, without=read):
+                        read += files
+                        yield from self._of_files(files)
 
     def _of_files(self, files: Sequence[Path]) -> Iterator[Rows]:
         policy = self.settings.punctuation

@@ -256,7 +256,9 @@ class Verdict:
         return ", ".join(f"[{' '.join(self.sentence.words[slice(*span)])}]" for span in spans)
 
 
-def evaluate_simple(path: Path, names: Sequence[str], how: How) -> tuple[Table, list[str]]:
+def evaluate_simple(
+    path: Path, names: Sequence[str], how: How
+) -> tuple[Table, list[str], Evaluation]:
     """Score parsers, and trees in files, on a table of simple sentences.
 
     Args:
@@ -265,7 +267,7 @@ def evaluate_simple(path: Path, names: Sequence[str], how: How) -> tuple[Table, 
         how: settings.
 
     Returns:
-        the table to print, and a line for each sentence that is wrong.
+        the table to print, a line for each sentence that is wrong, and what was scored.
 
     Raises:
         AttreeError: see :func:`read` and :func:`attree.apps.systems.evaluate`.
@@ -282,17 +284,17 @@ def evaluate_simple(path: Path, names: Sequence[str], how: How) -> tuple[Table, 
         for verdict in judged
         if not verdict.right
     ]
-    return _table(verdicts), lines
+    return _table(verdicts), lines, done
 
 
 def _judge(asked: Sequence[Simple], system: System) -> Iterator[Verdict]:
     parses = system.runs[0]
     for row, sentence in enumerate(asked):
-        if parses.status[row] != SKIPPED:
-            spans = set(parses.trees.of(row, sentence.words).spans)
-            missing = tuple(span for span in sentence.phrases if span not in spans)
-            drawn = tuple(span for span in sentence.impossible if span in spans)
-            yield Verdict(sentence, missing, drawn)
+        there = parses.status[row] != SKIPPED  # without a tree every phrase is missing
+        spans = set(parses.trees.of(row, sentence.words).spans if there else ())
+        missing = tuple(span for span in sentence.phrases if span not in spans)
+        drawn = tuple(span for span in sentence.impossible if span in spans)
+        yield Verdict(sentence, missing, drawn)
 
 
 def _table(verdicts: dict[str, list[Verdict]]) -> Table:

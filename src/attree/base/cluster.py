@@ -134,11 +134,13 @@ class Local(Cluster):
         track_quietly()
         wanted = self.wanted
         threads = wanted.threads or max(1, (os.cpu_count() or 1) // wanted.count)
+        # of all GPUs, a user may have chosen some
+        chosen = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(wanted.gpus)))
         workers = {}
         for number in range(wanted.count):
             environment = {"OMP_NUM_THREADS": str(threads)}
             if wanted.gpus:
-                environment["CUDA_VISIBLE_DEVICES"] = str(number % wanted.gpus)
+                environment["CUDA_VISIBLE_DEVICES"] = chosen.split(",")[number % wanted.gpus]
             options = {
                 **_on_loopback(self.security),
                 "local_directory": str(private),

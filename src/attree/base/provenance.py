@@ -107,7 +107,10 @@ def _hash_reached(entries: Iterable[str], not_run: Collection[str]) -> dict[str,
 
     def add(name: str, parts: Iterable[_Part]) -> None:
         parts = list(parts)
-        hashes[name] = digest([part.syntax for part in parts])
+        file = _file(name.partition(":")[0])
+        table = file and file.with_suffix(".yaml")  # of the module, such as one of labels
+        read = [table.read_text(encoding="utf-8")] if table and table.is_file() else []
+        hashes[name] = digest([part.syntax for part in parts] + read)
         waiting.update(*(part.imports for part in parts))
 
     for entry in entries:

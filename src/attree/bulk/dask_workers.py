@@ -138,7 +138,7 @@ def dask_workers(place: Place, setup: WorkerSetup, count: int) -> Iterator[DaskW
         count=count,
         slots=IN_FLIGHT,
         threads=setup.threads,
-        gpus=gpus(setup.device),
+        gpus=gpus(setup.device) if setup.device in (None, "cuda") else 0,
         folder=Path(setup.folder),
         options=CLUSTERS[kind].parse(asked),
         allowed_failures=0,  # the driver counts failures, and makes the last try alone

@@ -264,7 +264,7 @@ def stream(
         fix = "leave --output out and use --to brackets, or parse a file"
         raise AttreeError("stdin-to-folder", problem, fix=fix)
     parser = Parser.of(source, device=device, threads=threads, max_words=rows.max_words)
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace")  # type: ignore[union-attr]
     split: Tokeniser | None = None
     while lines := [line.rstrip("\n") for line in islice(sys.stdin, _LINES_AT_A_TIME)]:
         if split is None:

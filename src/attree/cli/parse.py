@@ -1,7 +1,7 @@
 """``attree parse``: trees for every line of a corpus; ``attree corpus``: how far a run is."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,6 +80,12 @@ def parse_command(
     if all(".half" in path.suffixes for path in inputs):  # their words are given
         text = replace(text, tokenizer=text.tokenizer or "whitespace")
     if inputs == [STANDARD_INPUT]:
+        heeded = RowSettings(max_words=rows.max_words, formats=rows.formats)
+        usual = asdict(heeded) | asdict(Place()) | asdict(RunSettings())
+        given = asdict(rows) | asdict(where) | asdict(run)
+        for name in (name for name, value in given.items() if value != usual[name]):
+            problem = f"standard input has no use for --{name.replace('_', '-')}"
+            raise AttreeError("option-without-effect", problem, fix="leave it out, or parse a file")
         stream(source, output, rows, text, device, threads)
         return
     if output is None or output == STANDARD_INPUT:

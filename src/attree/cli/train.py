@@ -64,7 +64,7 @@ def train_command(
     from attree.training.choice import choose_trees
     from attree.training.gold import default_recipe
     from attree.training.recipes import WITHOUT_LABELS, adapted, recipe
-    from attree.treebank.as_table import as_tables, check_files, is_table
+    from attree.treebank.as_table import as_tables, check_files, check_once, is_table
     from attree.treebank.language_file import settings_of
 
     # checked before reading, although the trees may choose another parser
@@ -82,6 +82,7 @@ def train_command(
     trained = [*sentences, *(structure or ())]
     files = [*trained, *(evaluate_on or ())]
     how_read = reading.given() | ({} if dependencies is None else {"dependencies": dependencies})
+    check_once(trained)
     for name in how_read:
         check_files(trained if name == "punctuation" else files, f"--{name}")
     settings = None  # no reader is imported for tables: stages of the workflow depend on none

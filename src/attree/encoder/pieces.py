@@ -93,6 +93,8 @@ class PieceTokeniser:
         backend.no_padding()
         # a word that is spelled like a special token must not act as one
         backend.encode_special_tokens = True
+        added = backend.get_added_tokens_decoder().items()
+        self._special = {number for number, token in added if token.special}
         self._before, self._after = _specials(backend)
         self._known: dict[str, tuple[int, ...]] = {}
         self._unread: set[str] = set()
@@ -105,6 +107,8 @@ class PieceTokeniser:
         words = dict.fromkeys(chain.from_iterable(sentences))
         if new := [word for word in words if word not in self._known]:
             for word, ids in zip(new, self._split(list(map(plain, new))), strict=True):
+                # some models have special pieces among the others
+                ids = [self._unknown if number in self._special else number for number in ids]
                 self._known[word] = tuple(ids) or (self._unknown,)
                 if self._unknown in self._known[word]:
                     self._unread.add(word)

@@ -296,6 +296,9 @@ def results(
     keep, how = None, parameters
     if punctuation is not None:
         keep = policy(punctuation)
+        if punctuation == "auto":
+            problem, fix = "auto looks at a treebank, and here are lines", "name another policy"
+            raise AttreeError("unknown-policy", problem, fix=fix)
         how = replace(parameters, delete=frozenset({"-NONE-"}), quotes=frozenset())
     for pair in line_pairs:
         if None in pair:

@@ -71,7 +71,7 @@ class Averager:
         train = self.sets[row.train]
         numbers = np.sort(train.table["sentence"].to_numpy()[rows])
         rank_by = row.settings.get("rank_by", RANKED_BY[0])
-        key = (recipe, source, rank_by, numbers.tobytes(), select.text)
+        key = (row.train, recipe, source, rank_by, numbers.tobytes(), select.text)
         if key not in self._selected:
             how = {"source": source, "only": numbers, "agreement": rank_by == AGREEMENT}
             ranking = rank(manifest, train.gold, recipe, **how)

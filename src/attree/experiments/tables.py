@@ -12,7 +12,13 @@ from attree.base.tables import ARTICLE, BASELINE, CEILING, COMPUTED, Table, numb
 from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import read_record
 from attree.plan.rows import SHOWN
-from attree.reports.tables.summaries import BASELINES, ScoreRow, read_published, score_rows
+from attree.reports.tables.summaries import (
+    BASELINES,
+    ScoreRow,
+    heading_of,
+    read_published,
+    score_rows,
+)
 
 _RECALL = "recall_"
 
@@ -132,7 +138,7 @@ def cells(
     rows = score_rows(summaries, {})
     for row in rows:
         if row.parser not in BASELINES:
-            computed.append(_scored_cell(row, "/".join(row.test), across))
+            computed.append(_scored_cell(row, "/".join(row.test), across, heading_of(row, rows)))
     baselines = []
     for test in dict.fromkeys(row.test for row in rows):
         fixed = [row for row in rows if row.test == test and row.parser in BASELINES]
@@ -202,7 +208,8 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
         "dropout_used": record.get("dropout"),
         "size": record.get("size"),
         "max_words": row["max_words"],
-        **{key: record[key] for key in ("sentences", "overlap", "punctuation", "derived")},
+        **{key: record[key] for key in ("sentences", "punctuation", "derived")},
+        "overlap": max(record["overlap"], cell.about.get("overlap", 0)),
     }
     cell.add(record, SHOWN, record["label_recall"])
     notes = []
@@ -213,7 +220,9 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
     cell.notes = list(dict.fromkeys([*cell.notes, *notes]))
 
 
-def _scored_cell(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
+def _scored_cell(
+    row: ScoreRow, column: str, panels: Collection[str], label: str | None = None
+) -> Cell:
     """Return the cell of a score summary: a parser of a table over languages, or a baseline."""
     panel, test = row.language if panels else "", "/".join(row.test)
     details: dict[str, Any] = {"highest": dict(row.max), "deviation": dict(row.std), "panel": panel}
@@ -230,7 +239,7 @@ def _scored_cell(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
             "punctuation": row.punctuation or None,
             "derived": row.derived,
         }
-    cell = Cell(row.heading, column, source, fields, **details)
+    cell = Cell(label or row.heading, column, source, fields, **details)
     cell.add(row.values, HEADINGS, {} if row.is_baseline else row.label_recall)
     return cell
 

@@ -6,7 +6,6 @@ epoch with the lowest perplexity on held-out sentences.
 """
 
 import copy
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,14 +20,13 @@ from torch import Tensor
 from attree.base import runs
 from attree.base.errors import AttreeError
 from attree.base.files import whole_folder, write_json
-from attree.base.provenance import code_hash, provenance, versions
+from attree.base.provenance import code_hash, digest, provenance, versions
 from attree.base.reading import COMPRESSIONS
 from attree.base.terminal import progress, say
 from attree.grammar.folder import write_grammar
 from attree.grammar.model import CompoundPCFG, Vocabulary
 from attree.grammar.options import GrammarRecipe
-from attree.raw_text.lines import read_texts, table_words, text_files
-from attree.trees.sampling import fingerprints
+from attree.raw_text.lines import measure, read_texts, table_words, text_files
 
 #: Uses of random generators, to give each its own seed.
 _ORDER, _NOISE, _HELD_OUT = range(3)
@@ -214,7 +212,8 @@ def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
     names = []
     for path in paths:
         if is_text(path):
-            sentences += [line.split() for line in read_texts(text_files([path]))]
+            measure(files := text_files([path]))  # tells which lines are passed over
+            sentences += [line.split() for line in read_texts(files)]
             names.append(path.name)
             continue
         words, metadata = table_words(path)
@@ -246,8 +245,7 @@ def learn(
     sentences, names = read_sentences(paths)
     identity = {
         "kind": "grammar",
-        "data": hashlib.sha256(fingerprints(sentences).tobytes()).hexdigest()[:32],
-        "sentences": len(sentences),
+        "data": digest(sentences),
         "recipe": asdict(recipe),
         "seed": seed,
         "code": code_hash("attree.grammar.learning:learn"),

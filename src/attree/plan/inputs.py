@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.association.sources import not_run_by
+from attree.base.patterns import files_below
 from attree.base.reading import read_json
 from attree.plan import paths
 from attree.plan.paths import GRAMMAR, IMPORTED, TableRow, files_of_rows, path_of
@@ -78,6 +79,13 @@ class Section:
 
 class Encoders(Section):
     """The encoders."""
+
+    def files(self, wildcards: Any) -> list[str]:
+        """Return the files of an encoder that is a folder."""
+        folder = self.config.encoders[wildcards.encoder].given().get("path")
+        return (
+            sorted(str(file) for file in Path(folder).glob("*") if file.is_file()) if folder else []
+        )
 
     def options(self, wildcards: Any) -> str:
         """Return the options of finding one."""
@@ -190,14 +198,15 @@ class Trained(Section):
         if treebanks := self._treebanks(wildcards.parser):
             trees, shares = (",".join(column) for column in zip(*treebanks.values(), strict=True))
             drawn |= {"trees": trees, "shares": shares}
-        changes = settings.given("recipe", "sources", "without", *DECODING_KEYS)
+        changes = settings.given("recipe", "sources", "without", "threshold")
         recipe = {"parser": settings.recipe or wildcards.parser}
         return as_options({**files, **recipe, **drawn, **changes})
 
     def applying_options(self, wildcards: Any) -> str:
         """Return the options of parsing."""
         settings = self.config.few_shot_settings(wildcards.parser).given()
-        return as_options({key: value for key, value in settings.items() if key in DECODING_KEYS})
+        options = {key: value for key, value in settings.items() if key in DECODING_KEYS}
+        return as_options({**options, "too_long": self.config.attention.too_long})
 
     def labelled(self, rows: Iterable[TableRow]) -> list[str]:
         """Return the pictures of confused labels, of rows whose trees have labels."""
@@ -376,7 +385,13 @@ class Corpora(Section):
     """Raw text that is parsed."""
 
     def text(self, wildcards: Any) -> list[str]:
-        """Return the files and folders of a corpus."""
+        """Return the files of a corpus."""
+        texts = map(Path, self.config.corpora[wildcards.corpus].inputs)
+        files = (files_below(text) if text.is_dir() else [text] for text in texts)
+        return [str(file) for some in files for file in some]
+
+    def inputs(self, wildcards: Any) -> list[str]:
+        """Return the files and folders of a corpus as they are named."""
         return self.config.corpora[wildcards.corpus].inputs
 
     def encoder(self, wildcards: Any) -> str:

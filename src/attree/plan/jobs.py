@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from attree.plan import paths
 from attree.plan.configuration import Run
 from attree.plan.inputs import Section, as_options, files_of_sets, files_of_start
 from attree.plan.paths import files_of_rows, path_of
-from attree.plan.plan import Plan, check_exists
+from attree.plan.plan import Plan, check_exists, refuse_keys
 from attree.plan.rows import APART, NOT_RUN, TUNED, ExperimentRow, PlacedRow
 from attree.training import STEPS
 from attree.training.recipes import RECIPES
@@ -34,15 +34,23 @@ def column_of(row: ExperimentRow, axis: str) -> str:
     return "middle" if axis == "layer" and value is None else str(value)
 
 
-def _check_cells(rows: Sequence[PlacedRow], where: str) -> None:
-    seen = set()
+def _check_cells(
+    rows: Sequence[PlacedRow], tuned: Mapping[str, tuple[str, int]], where: str
+) -> None:
+    """Refuse two rows of a cell that are not draws of one parser with one encoder.
+
+    Seeds of an encoder's masked-LM tuning, see ``tuned``, count as draws.
+    """
+    cells: dict[tuple[str, str, str], dict[tuple[str, int], str]] = {}
     for placed in rows:
-        cell = (placed.panel, placed.label, placed.column, placed.row.encoder, placed.row.seed)
-        if cell in seen:
+        draws = cells.setdefault((placed.panel, placed.label, placed.column), {})
+        draw = (placed.row.encoder, placed.row.seed)
+        encoder, _ = tuned.get(placed.row.encoder, (placed.row.encoder, 0))
+        if draw in draws or {encoder, *draws.values()} != {encoder}:
             problem = f"{where}: two rows fall into line {placed.label!r}, column {placed.column}"
-            fix = "give one of the runs another label, such as '{parser}, layer {layer}'"
+            fix = "give one of the runs another label, such as '{parser}, {encoder}, layer {layer}'"
             raise AttreeError("cell-twice", problem, fix=fix)
-        seen.add(cell)
+        draws[draw] = encoder
 
 
 #: The most trainings, or rankings of heads, of one job: few jobs, yet enough to run in parallel.
@@ -100,7 +108,10 @@ class Experiments(Section):
                 rows += self._rows_of(entry, spec.columns, f"{where}.runs[{position}]")
         if spec.panels:
             rows = [replace(placed, panel=placed.row.test.partition("/")[0]) for placed in rows]
-        _check_cells(rows, where)
+        _check_cells(rows, self.tuned, where)
+        if spec.sentence and len({placed.row.encoder for placed in rows}) > 1:
+            problem = f"{where}: sentence draws heads of one encoder, and the rows have several"
+            raise AttreeError("several-encoders", problem, fix="make an experiment of each")
         for table in spec.tables:
             check_exists(table, self.config.tables, f"{where}: table")
         return tuple(rows)
@@ -154,8 +165,10 @@ class Experiments(Section):
             raise AttreeError("trained-already", problem, fix=fix)
         names = [*config.parsers, *config.trained, *RECIPES]
         check_name(name, names, f"{where}: unknown parser {name}", near=True)
-        settings = {"recipe": name, **config.few_shot_settings(name).given()}
+        asked = config.few_shot_settings(name)
+        settings = {"recipe": name, **asked.given()}
         check_exists(settings["recipe"], RECIPES, f"trained.{name}: recipe")
+        refuse_keys(name, asked, ("sources", "without", "half_precision"), "in experiments")
         return "trained", settings | ({"steps": run.steps} if run.steps else {})
 
     @functools.cached_property
@@ -250,6 +263,7 @@ class Experiments(Section):
         rows = [row for table in spec.tables for row in self.plan.tables[table]]
         files = [path_of(paths.JOB, job=job) for job in self._of[name]]
         files += files_of_rows(paths.SCORES_PATH, rows)
+        files += [self.config.published] if spec.published and self.config.published else []
         if spec.baselines:
             tests = (placed.row.test for placed in self.rows[name])
             files += files_of_sets(paths.BASELINES_PATH, tests)

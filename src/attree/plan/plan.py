@@ -6,7 +6,7 @@ from pathlib import Path
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
 from attree.base.settings import EMPTY
-from attree.plan.configuration import Configuration, Entry
+from attree.plan.configuration import Configuration, Entry, TrainedSettings
 from attree.plan.paths import GRAMMAR, IMPORTED, TableRow
 from attree.plan.rows import DECODING_KEYS
 from attree.ready import folder_of_start, trained_folder
@@ -121,6 +121,12 @@ class Plan:
         for name in config.grammars:
             if name in {*config.parsers, *config.systems, *config.averages}:
                 raise _name_taken(f"grammars: another parser has the name {name}")
+        for name in sorted({*config.parsers, *config.averages} & {*config.few_shot}):
+            raise _name_taken(f"parsers: another parser has the name {name}")
+        for name in config.ready:
+            refuse_keys(name, config.few_shot_settings(name), ["threshold"], "under ready")
+        for name, tuning in config.masked_lm.items():
+            check_exists(tuning.encoder, config.encoders, f"masked_lm.{name}: encoder")
         for name, settings in config.trained.items():
             start = settings.start or STARTS[0]
             if start not in STARTS and folder_of_start(start) is None:
@@ -145,8 +151,6 @@ class Plan:
                         yield TableRow(encoder, parser, language, split)
                 for parser in run.trained:
                     check_exists(parser, config.few_shot, f"{where}: few-shot parser")
-                    if parser in parsers:
-                        raise _name_taken(f"{where}: two parsers have the name {parser}")
                     self._check_settings(parser, where)
                     yield from (TableRow(encoder, parser, name, split) for name in languages)
             for grammar in run.grammars:
@@ -232,11 +236,13 @@ class Plan:
     def _check_settings(self, parser: str, where: str) -> None:
         """Refuse settings of a few-shot parser that have no effect on such rows."""
         settings = self.config.few_shot_settings(parser)
-        for key in settings.given("folder", *DECODING_KEYS) if settings.folder else ():
-            problem = f"trained.{parser}: {key} is of no effect on a parser that is already trained"
-            raise AttreeError("option-without-effect", problem, fix="leave it out")
-        if "label_layers" in settings.given():
-            problem = f"trained.{parser}: only experiments take label_layers"
+        if settings.folder:
+            others = settings.given("folder", *DECODING_KEYS)
+            refuse_keys(parser, settings, others, "on a parser that is already trained")
+        given = settings.given()
+        if "label_layers" in given or given.get("threshold") == "chosen":
+            key = "label_layers" if "label_layers" in given else "a chosen threshold"
+            problem = f"trained.{parser}: only experiments take {key}"
             fix = f"leave it out, or do not name it in {where}"
             raise AttreeError("experiments-alone", problem, fix=fix)
 
@@ -250,6 +256,14 @@ class Plan:
 def check_exists(name: str, names: Iterable[str], what: str) -> None:
     """Refuse a name that is not one of ``names``; the error has the nearest one."""
     check_name(name, names, f"{what} {name} does not exist", near=True)
+
+
+def refuse_keys(parser: str, settings: TrainedSettings, keys: Collection[str], where: str) -> None:
+    """Refuse settings of a few-shot parser that are of no effect ``where`` it is named."""
+    for key in settings.given():
+        if key in keys:
+            problem = f"trained.{parser}: {key} is of no effect {where}"
+            raise AttreeError("option-without-effect", problem, fix="leave it out")
 
 
 def _name_taken(problem: str, owner: str = "one of them") -> AttreeError:

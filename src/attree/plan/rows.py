@@ -30,7 +30,7 @@ TUNED = "tuned"
 
 #: Keys of a ``trained`` parser that change its recipe, and keys that change its training.
 RECIPE_KEYS = ("objective", "association", "decoder", "dropout", "learning_rate", "label_layers")
-TRAINING_KEYS = ("steps", "batch", "start", "specials")
+TRAINING_KEYS = ("steps", "batch", "start", "specials", "decay")
 
 #: Keys of a few-shot parser that apply when it parses: rows that differ in nothing else share a
 #: training.
@@ -89,7 +89,9 @@ class ExperimentRow:
         settings = asdict(self)
         for key in ("parser", "test", "max_words", "timed"):
             del settings[key]
-        settings["settings"] = {k: v for k, v in self.settings.items() if k not in DECODING_KEYS}
+        # a layer is chosen by the trees that the decoder makes
+        left_out = {*DECODING_KEYS} - ({"decoder"} if self.layer == TUNED else set())
+        settings["settings"] = {k: v for k, v in self.settings.items() if k not in left_out}
         return settings
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.patterns import files_below
+from attree.base.patterns import distinct, files_below
 from attree.base.reading import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
 from attree.base.text import name_of
 
@@ -66,7 +66,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 def find_inputs(
     paths: Iterable[Path], *, without: Path | None = None
 ) -> tuple[list[InputFile], list[Path]]:
-    """List the files of a corpus; those of a folder in natural order.
+    """List the files of a corpus, each once; those of a folder in natural order.
 
     Args:
         paths: files and folders.
@@ -78,7 +78,7 @@ def find_inputs(
     Raises:
         AttreeError: an input is absent, cannot be read or is in the output, or there is no file.
     """
-    listed: list[tuple[Path, str]] = []
+    listed: dict[Path, str] = {}
     left_out: list[Path] = []
     path: Path | None = None
     for path in paths:
@@ -100,14 +100,14 @@ def find_inputs(
                 suffixes.pop()
             kind = KINDS.get(suffixes[-1] if suffixes else "", "text" if file == path else "")
             if kind:
-                listed.append((file, kind))
+                listed[file] = kind
             else:
                 left_out.append(file)
     if not listed:
         fix = f"attree reads {', '.join(KINDS)}, also compressed"
         raise AttreeError("no-inputs", "no input files", file=path, fix=fix)
-    shared = os.path.commonpath([file.absolute().parent for file, _ in listed])
-    return [_describe(*file, Path(shared)) for file in listed], left_out
+    shared = os.path.commonpath([file.absolute().parent for file in listed])
+    return [_describe(file, listed[file], Path(shared)) for file in distinct(listed)], left_out
 
 
 def _describe(path: Path, kind: str, shared: Path) -> InputFile:

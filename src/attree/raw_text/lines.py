@@ -103,17 +103,19 @@ def _of_value(value: Any, name: str) -> InputLine:
     """Return the line of a text or its words; refuse escapes of JSON as strictly as bytes."""
     if value is None:
         return InputLine(status=EMPTY)
-    words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+    is_text = isinstance(value, str)
+    given = [value] if is_text else value
+    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
         return InputLine(status=MALFORMED, reason=f"{name} is neither a text nor a list of words")
-    if words is value and any(len(word.split()) > 1 for word in words):
-        # it would be read back as two words
+    # rows have their words in one text: a space in a word would make two words of it
+    words = [word.strip() for word in given]
+    if not is_text and any(len(word.split()) > 1 for word in words):
         return InputLine(status=MALFORMED, reason="a word with a space in it")
-    text = " ".join(words)
+    text = value if is_text else " ".join(words)
     # a value of several lines is one text, as JSON keeps documents
     if status := _is_bad(text.replace("\n", " ").replace("\r", " ")):
         return InputLine(status=status)
-    return InputLine(words if words is value else text)
+    return InputLine(text if is_text else words)
 
 
 def _is_bad(text: str) -> str:

@@ -16,6 +16,7 @@ from attree.base.languages import code_of, language_of_most
 from attree.base.provenance import code_hash, digest
 from attree.base.runs import working_folder
 from attree.base.terminal import Progress, silent
+from attree.encoder.device import choose_device
 from attree.encoder.load import load_encoder
 from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify, with_adapter
 from attree.evaluation.side_by_side import Evaluation, Gold
@@ -104,7 +105,7 @@ def _folder(
     trees = [(x.brackets.tolist(), x.labels, x.heads, x.known) for x in chosen.trees.gold]
     identity = {
         "request": repr(request),
-        "encoder": _encoder_of(request, start).fingerprint,
+        "encoder": [_encoder_of(request, start).fingerprint, choose_device(request.device).type],
         "trees": digest([chosen.trees.words, trees, chosen.shares]),
         "code": code_hash("attree.stages.train:train"),
     }

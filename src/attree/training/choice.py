@@ -95,6 +95,8 @@ def choose_trees(
     unlabelled = int(ends[-1 - len(structure)])
     first, *further = [_read_rows(table, part, unlabelled) for part in drawn]
     provenance = {key: metadata.get(key) for key in ("language", "split", "punctuation")}
+    if len({facts.get("punctuation") for _, facts in read}) > 1:
+        provenance["punctuation"] = None
     provenance["overlap"] = len(shared.intersection([*rows, *held]))
     others = {*range(len(words))} - {*apart, *held, *shared}
     scored = [("held out", table.take(sorted(held)))] if held else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,13 +82,10 @@ class Treebank:
 
         groups = together(*paths, format=settings.format)
         read = [cls.read(files, settings, partial=partial) for files in groups]
-        policies = list(dict.fromkeys(treebank.punctuation for treebank in read))
-        if len(policies) > 1:
-            problem = f"these treebanks have several punctuation policies: {', '.join(policies)}"
-            fix = "give tables of `attree treebank`, made with one --punctuation"
-            raise AttreeError("mixed-punctuation", problem, file=groups[0][0], fix=fix)
+        _check_punctuation([treebank.punctuation for treebank in read], groups[0][0])
         refused = [line for treebank in read for line in treebank.refused]
-        return cls(join_tables([treebank.table for treebank in read]), refused, policies[0])
+        whole = join_tables([treebank.table for treebank in read])
+        return cls(whole, refused, read[0].punctuation)
 
     def write(self, path: Path, **metadata: Any) -> None:
         """Write the table with its metadata."""
@@ -143,6 +141,7 @@ def as_table(paths: Sequence[Path], *, partial: bool = False) -> Iterator[Path]:
 
     They are read by :func:`as_tables`; sentences are numbered on from file to file.
     """
+    check_once(paths)
     with as_tables(paths, partial=paths if partial else ()) as tables:
         if len(tables) == 1:
             yield tables[0]
@@ -150,11 +149,36 @@ def as_table(paths: Sequence[Path], *, partial: bool = False) -> Iterator[Path]:
         from attree.base.schemas import PARTLY_BRACKETED, join_tables, read_table, write_table
 
         read = [read_table(path, schema=PARTLY_BRACKETED) for path in tables]
+        _check_punctuation([facts.get("punctuation") or "keep" for _, facts in read], paths[0])
         whole = join_tables([table for table, _ in read])
         with TemporaryDirectory(prefix="attree-") as folder:
             path = Path(folder) / "joined.parquet"
             write_table(path, whole, schema=whole.schema, metadata=read[0][1])
             yield path
+
+
+def check_once(paths: Iterable[Path]) -> None:
+    """Refuse a file that several paths name: its sentences would count twice."""
+    names: set[str] = set()
+    for path in paths:
+        files = [path]
+        if not is_table(path):
+            from attree.treebank.formats import together
+
+            files = [file for group in together(path) for file in group]
+        for file in files:
+            if (name := os.path.realpath(file)) in names:
+                fix = "name each file once"
+                raise AttreeError("file-twice", "this file is named twice", file=file, fix=fix)
+            names.add(name)
+
+
+def _check_punctuation(policies: Iterable[str], first: Path) -> None:
+    """Refuse treebanks that have been read by several punctuation policies."""
+    if len(different := dict.fromkeys(policies)) > 1:
+        problem = f"these treebanks have several punctuation policies: {', '.join(different)}"
+        fix = "give tables of `attree treebank`, made with one --punctuation"
+        raise AttreeError("mixed-punctuation", problem, file=first, fix=fix)
 
 
 def check_files(paths: Iterable[Path], option: str) -> None:

@@ -214,7 +214,8 @@ def report(seen: Inspector, title: str, warned: Iterable[str] = ()) -> str:
 def _entries(seen: Inspector, warned: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each entry; one without a name goes on with the last."""
     counts, settings, longest = seen.counts, seen.settings, seen.longest
-    how = f"format {settings.format}, {settings.encoding}, punctuation {counts.punctuation}"
+    encoding = settings.encoding or "each file's encoding"
+    how = f"format {settings.format}, {encoding}, punctuation {counts.punctuation}"
     usual = SplitSettings()
     for name in _CHOSEN:
         if (value := getattr(settings, name)) != getattr(usual, name):

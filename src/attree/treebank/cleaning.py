@@ -23,21 +23,21 @@ _Tree = TypeVar("_Tree", Sentence, Graph)
 #: A function from a sentence to a bool for each word: whether it stays.
 Keep = Callable[[Sentence], list[bool]]
 
-#: The tags of words in the Penn Treebank; every other tag is punctuation, a symbol of currency, or
-#: a trace.
+#: The tags of words in the Penn Treebank, and of later treebanks in its manner; every other tag is
+#: punctuation, a symbol of currency, or a trace.
 # fmt: off
 PTB_TAGS = frozenset((
     "CC", "CD", "DT", "EX", "FW", "IN", "JJ", "JJR", "JJS", "LS", "MD", "NN", "NNS", "NNP", "NNPS",
     "PDT", "POS", "PRP", "PRP$", "RB", "RBR", "RBS", "RP", "SYM", "TO", "UH", "VB", "VBD", "VBG",
-    "VBN", "VBP", "VBZ", "WDT", "WP", "WP$", "WRB",
+    "VBN", "VBP", "VBZ", "WDT", "WP", "WP$", "WRB", "ADD", "AFX", "GW", "XX",
 ))
 # fmt: on
 
-#: Further tags of the Penn Treebank, and of later treebanks in its manner.
+#: Further tags of these treebanks.
 # fmt: off
 _PTB_OTHERS = frozenset((
     "#", "$", ".", ",", ":", "''", "``", "-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-",
-    "-NONE-", "ADD", "AFX", "GW", "HYPH", "NFP", "XX",
+    "-NONE-", "HYPH", "NFP",
 ))
 # fmt: on
 #: From this share of Penn Treebank tags on, a treebank counts as tagged in its manner.
@@ -122,7 +122,8 @@ class CleaningCounts:
     Args:
         read, skipped, failed, emptied: numbers of sentences, by `Status`.
         words: number of words in the sentences read, after cleaning.
-        dealt: number of sentences dealt to parts, see ``SplitSettings.part``.
+        dealt, place: number of sentences dealt to parts, see ``SplitSettings.part``; file and line
+            of the last one.
         words_seen, words_removed: numbers of words in all whole sentences, also skipped ones.
         left_out: number of skipped sentences that another setting would have kept.
         crossing: number of sentences whose crossing branches were made continuous.
@@ -136,6 +137,7 @@ class CleaningCounts:
     emptied: int = 0
     words: int = 0
     dealt: int = 0
+    place: tuple[str, int] = ("", 0)
     words_seen: int = 0
     words_removed: int = 0
     left_out: int = 0
@@ -267,7 +269,10 @@ def _filter(
         return rejected(f"{n} words, more than max_words: {most}", "skipped")
     if settings.part is not None:
         kept, total = parts(settings.part)
-        counts.dealt += 1
+        place = (sentence.file, sentence.line)
+        # a sentence cut short is in the part of the whole one
+        counts.dealt += not (settings.short and place == counts.place)
+        counts.place = place
         if (counts.dealt - 1) % total not in kept:
             return rejected(f"in another part than {settings.part}", "skipped")
     if settings.first is not None and counts.read >= settings.first:

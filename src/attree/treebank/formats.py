@@ -182,8 +182,9 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
         for key in ("punctuation", "dummy_roots", "drop_labels", "traces", "derived")
         if getattr(settings, key) is None
     }
-    encodings = (settings.encoding or _encoding(file, usual.fallback) for file in files)
-    encoding = next((e for e in encodings if e != "utf-8"), settings.encoding or "utf-8")
+    encodings = {settings.encoding or _encoding(file, usual.fallback) for file in files}
+    # of several, None: each file is read in its own
+    encoding = settings.encoding if len(encodings) != 1 else encodings.pop()
     return dataclasses.replace(settings, format=name, encoding=encoding, **defaults)
 
 
@@ -260,9 +261,11 @@ def read_trees(
     """Yield every tree of ``files`` as its format reads it; see `read_files` for arguments."""
     form = FORMATS[settings.format or ""]
     for file in files:
-        text = "" if form.binary else read_text(file, settings.encoding or "utf-8")
+        encoding = settings.encoding or _encoding(file, form.fallback)
+        text = "" if form.binary else read_text(file, encoding)
         if text.strip() or form.binary:
-            yield from form.read(text, str(file), settings)
+            how = dataclasses.replace(settings, encoding=encoding)
+            yield from form.read(text, str(file), how)
         else:
             yield Rejected(str(file), 1, "the file is empty", "failed")
         done()

@@ -7,6 +7,7 @@ predictions without punctuation can be paired as well.
 
 import dataclasses
 import difflib
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -95,8 +96,12 @@ def _at(tree: Sentence) -> str:
 
 
 def _key(tree: Sentence) -> tuple[str, ...]:
-    """Return the words that no policy removes as punctuation."""
-    return tuple(word for word in map(unescape, tree.words) if any(map(str.isalnum, word)))
+    return tuple(filter(_is_kept, map(unescape, tree.words)))
+
+
+def _is_kept(word: str) -> bool:
+    """Tell whether no policy removes a word as punctuation; ptb removes currencies, US$ too."""
+    return any(map(str.isalnum, word)) and "Sc" not in map(unicodedata.category, word)
 
 
 def _fit_words(gold: Sentence, tree: Sentence) -> Sentence | None:
@@ -106,8 +111,8 @@ def _fit_words(gold: Sentence, tree: Sentence) -> Sentence | None:
     for word in map(unescape, tree.words):
         keep.append(matched < len(words) and word == words[matched])
         matched += keep[-1]
-    left = [word for word, kept in zip(tree.words, keep, strict=True) if not kept]
-    whole = matched == len(words) and not any(map(str.isalnum, "".join(left)))
+    left = [unescape(word) for word, kept in zip(tree.words, keep, strict=True) if not kept]
+    whole = matched == len(words) and not any(map(_is_kept, left))
     return clean(tree, lambda _: keep) if whole else None
 
 

@@ -348,7 +348,8 @@ def _note(rows: Sequence[ScoreRow]) -> str:
     if any(row.derived != "constituency" for row in rows):
         parts.append("Dependency-derived brackets: not comparable with constituency treebanks.")
     parts.append("Random rows are means over their seeds; one-word sentences are not scored.")
-    if fallback := sum(row.fallback for row in rows):
+    most = {row.test: max(x.fallback for x in rows if x.test == row.test) for row in rows}
+    if fallback := sum(most.values()):
         parts.append(f"{fallback:,} sentences past the encoder's limit were branched right.")
     for row in rows:
         if row.skipped and not row.is_baseline:
