@@ -17,6 +17,7 @@ from attree.annotate.text import (
 from attree.base.errors import AttreeError
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.words import code_of, tokeniser
+from attree.trees.tree import Tree
 from tests.annotate.conftest import Begin
 from tests.refusals import refused
 
@@ -67,6 +68,19 @@ def test_several_texts_are_one_and_several_treebanks_too(tmp_path: Path) -> None
     assert [one.words for one in trees_to_correct(trees, (), Counter())] == [("a", "b"), ("c", "d")]
     with refused("treebank-among-texts", file="a.mrg"):
         are_treebanks([tmp_path / "a.txt", trees[0]])
+
+
+@pytest.mark.parametrize("number", ["10 000", "10\u00a0000", "10\u2009000"])
+def test_what_was_saved_without_white_space_is_not_shown_again(tmp_path: Path, number: str) -> None:
+    path, words = tmp_path / "a.conllu", (number, "mice")
+    rows = [f"{n}\t{word}\t_\tX\t_\t_\t{2 - 2 * (n > 1)}\tdep\t_\t_\n"
+            for n, word in enumerate(words, start=1)]  # fmt: skip
+    path.write_text("".join(rows), encoding="utf-8")
+    (tmp_path / "saved.ptb").write_text(Tree(words, ((0, 2),), ("S",)).brackets())
+    (saved,) = trees_to_correct([tmp_path / "saved.ptb"], set(), Counter())
+    assert saved.words == ("10_000", "mice")
+    for done, shown in ((set(), [words]), ({saved.words}, []), ({words}, [])):  # skipped as it is
+        assert [one.words for one in trees_to_correct([path], done, Counter())] == shown
 
 
 def test_lines_are_split_by_the_language_and_read_compressed(tmp_path: Path) -> None:

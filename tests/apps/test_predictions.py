@@ -77,6 +77,42 @@ def replaced(trees: list[str], changed: dict[str, str]) -> list[str]:
     return trees
 
 
+@pytest.mark.parametrize("policy", ["ptb", "keep", "unicode"])
+@pytest.mark.parametrize("currency", ["US$", "$", "R$", "€"])
+def test_a_currency_that_a_policy_removes_finds_its_sentence(
+    tmp_path: Path, currency: str, policy: str
+) -> None:
+    trees = [tree.replace("(NN mat)", f"($ {currency}) (CD 5) (NN mat)") for tree in GOLD]
+    gold = write(tmp_path / "gold.mrg", trees)
+    own = write(tmp_path / "own.mrg", replaced(trees, {"($ ": "(SYM "}))
+    bare = write(tmp_path / "bare.mrg", replaced(trees, {f" ($ {currency})": ""}))
+    found = scored(gold, gold, own, *([bare] if policy == "ptb" else ()), punctuation=policy)
+    assert [system.refused for system in found.systems] == [[]] * len(found.systems)
+    assert all(row.runs[0].counts.corpus_f1 == 100 for row in found.rows)
+
+
+@pytest.mark.parametrize("leaf", ["(NFP :D)", "($ USD)", "(HYPH to)"])
+def test_a_word_with_letters_that_a_policy_removes_finds_its_sentence(
+    tmp_path: Path, leaf: str
+) -> None:
+    trees = [tree.replace("(NN mat)", f"{leaf} (NN mat)") for tree in GOLD]
+    gold = write(tmp_path / "gold.mrg", trees)
+    found = scored(gold, gold, write(tmp_path / "own.mrg", trees), punctuation="ptb")
+    assert [system.refused for system in found.systems] == [[], []]
+
+
+def test_another_currency_or_number_is_another_word(tmp_path: Path) -> None:
+    def trees(name: str, price: str) -> Path:
+        changed = [tree.replace("(NN mat)", price) for tree in GOLD]
+        return write(tmp_path / f"{name}.mrg", changed)
+
+    gold = trees("gold", "($ US$) (CD 5)")
+    for name, price in (("six", "($ US$) (CD 6)"), ("less", "($ US$)")):
+        found = scored(gold, trees(name, price), punctuation="ptb")
+        assert found.rows[0].missing == 1
+    assert scored(gold, trees("other", "($ C$) (CD 5)"), punctuation="keep").rows[0].missing == 1
+
+
 def test_brackets_of_our_own_are_read_as_they_were_written(tmp_path: Path, gold: Path) -> None:
     words = [("the", "cat", "sat", "on", "a", "mat", "."), ("it", "was", "very", "warm", "."),
              ("dogs", ",", "bark", ".")]  # fmt: skip

@@ -27,12 +27,15 @@ def test_sentences_and_spans_are_counted_and_what_is_wrong_is_listed(tmp_path: P
     simple = table(tmp_path / "simple.tsv", *ROWS)
     mine = write(tmp_path / "mine.mrg", TREES)
     flat = write(tmp_path / "flat.mrg", ["(S (N Kedi) (N fareyi) (V kovaladı) (P .))"])
-    done = run("--test", simple, "--parser", f"{mine},{flat}")
+    done = run("--test", simple, "--parser", f"{mine},{flat}", "--accept-loss", "0.5")
     rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert "en 1 of 1 0 of 2 0 of 0 0 of 0" in rows
+    assert "en 1 of 1 0 of 2 0 of 1 0 of 2" in rows
     assert "tr 0 of 1 1 of 1 1 of 1 0 of 1" in rows
-    assert "all 1 of 2 1 of 3 1 of 1 0 of 1" in rows
-    assert rows[-1] == f"mine.mrg: {simple}:2: impossible: [Kedi fareyi]"
+    assert "all 1 of 2 1 of 3 1 of 2 0 of 3" in rows
+    assert rows[-2:] == [
+        f"mine.mrg: {simple}:2: impossible: [Kedi fareyi]",
+        f"flat.mrg: {simple}:3: no phrase: [The cat chased the mouse .]",
+    ]
 
 
 def test_a_phrase_that_is_missing_makes_a_sentence_wrong(tmp_path: Path) -> None:
@@ -41,6 +44,35 @@ def test_a_phrase_that_is_missing_makes_a_sentence_wrong(tmp_path: Path) -> None
     done = run("--test", simple, "--parser", write(tmp_path / "flat.mrg", [flat]))
     line = done.stdout.splitlines()[-1]
     assert line == f"flat.mrg: {simple}:2: no phrase: [chased the mouse]"
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_a_sentence_without_a_tree_is_not_right(tmp_path: Path, given: int) -> None:
+    """Whether phrases are asked of it, or only that an impossible span is not drawn."""
+    simple = table(tmp_path / "simple.tsv", *ROWS)
+    right = ["(S (N Kedi) (VP (N fareyi) (V kovaladı)) (P .))", TREES[1]]
+    mine = write(tmp_path / "mine.mrg", [right[given]])
+    done = run("--test", simple, "--parser", mine, "--accept-loss", "0.5")
+    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    (whole,) = (row for row in rows if row.startswith("all "))
+    assert whole == "all 1 of 2 0 of 3"
+    assert rows[-1].startswith(f"mine.mrg: {simple}:{3 - given}: ")
+
+
+def test_missing_trees_are_an_error_unless_accepted(tmp_path: Path) -> None:
+    simple = table(tmp_path / "simple.tsv", *ROWS)
+    mine = write(tmp_path / "mine.mrg", TREES[1:])
+    for accepted in ([], ["--accept-loss", "0.4"]):
+        with refused("missing-trees", "mine.mrg", "1", "2", "--accept-loss", "0.5"):
+            run("--test", simple, "--parser", mine, *accepted)
+
+
+@pytest.mark.parametrize("option", ["--worst", "--max-words"])
+def test_options_for_treebanks_are_refused(tmp_path: Path, option: str) -> None:
+    simple = table(tmp_path / "simple.tsv", *ROWS)
+    mine = write(tmp_path / "mine.mrg", TREES)
+    with refused("option-without-effect", option):
+        run("--test", simple, "--parser", mine, option, 3)
 
 
 def test_the_spans_of_a_table_are_read(tmp_path: Path) -> None:

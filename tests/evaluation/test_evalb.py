@@ -149,6 +149,13 @@ def test_files_score_as_their_trees_do_whatever_is_around_them(
     assert [counts(one) for one in found] == list(map(tuple, label_confusion(*trees)[1].tolist()))
 
 
+@pytest.mark.parametrize("name", ["auto", "none"])
+def test_a_policy_that_lines_cannot_have_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "g").write_text("(S (P a))\n")
+    with refused("unknown-policy", name):
+        printed(tmp_path / "g", tmp_path / "g", "--punctuation", name)
+
+
 def test_that_one_side_has_an_outer_bracket_is_said(tmp_path: Path) -> None:
     (tmp_path / "g").write_text("( (S (P a)))\n" * 3)
     (tmp_path / "t").write_text("(S (P a))\n" * 3)

@@ -120,34 +120,69 @@ def test_the_figures_name_what_exists() -> None:
     assert ROOT / PAPER["published"] == ARTICLE
 
 
-def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: Path) -> None:
-    def write(name: str, content: dict[str, Any]) -> Path:
-        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
-        return tmp_path / name
+def write(path: Path, content: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
 
+
+def record_of(language: str, asked: int, used: int, **more: Any) -> dict[str, Any]:
+    """Return the record of a row: a parser of some trees of a language."""
+    row = {"encoder": "e", "parser": "p", "train": f"{language}/train", "trees": asked,
+           "test": f"{language}/test", "layer": None, "max_words": None}  # fmt: skip
+    record = {"row": row, "used": used, "sentences": 9, "overlap": 0, "punctuation": "keep",
+              "derived": "constituency", "label_recall": {}, "new_head": False,
+              "corpus_f1": 40.0 + used / 10}  # fmt: skip
+    return record | more
+
+
+def summary_of(language: str, **more: Any) -> dict[str, Any]:
+    """Return a summary of scores, but for the scores."""
+    protocol = {"sentences": {"total": 9, "scored": 9, "skipped": 0}, "derived": "constituency"}
+    return {"language": language, "split": "test", **more,
+            "protocol": {**protocol, "punctuation": "ptb"}}  # fmt: skip
+
+
+@pytest.mark.parametrize("overlaps", [[3, 0], [0, 3], [0, 0], [2]])
+def test_the_overlap_of_a_cell_is_the_most_of_its_draws(
+    tmp_path: Path, overlaps: list[int]
+) -> None:
+    listed, places = [], []
+    for draw, overlap in enumerate(overlaps):
+        name = f"draw-{draw}"
+        write(tmp_path / f"{name}.json", record_of("welsh", 5, 5, overlap=overlap))
+        listed.append({"row": name, "record": name})
+        places.append([name, "ours", "5", ""])
+    results = [write(tmp_path / "job", {"rows": listed})]
+    (cell,) = cells(results, tmp_path, {**LAYOUT, "places": places, "published": {}}, None)
+    assert (cell.draws, cell.flat()["overlap"]) == (len(overlaps), max(overlaps))
+    (table,) = tables([cell], LAYOUT)
+    assert (str(max(overlaps)) in table.note.split()) == any(overlaps)
+
+
+def test_a_parser_of_several_encoders_has_a_line_for_each(tmp_path: Path) -> None:
+    results = []
+    for encoder, parser, f1 in (("b", "p", 41.0), ("c", "p", 42.0), ("b", "q", 43.0)):
+        scores = dict.fromkeys(HEADINGS, f1)
+        summary = summary_of("welsh", parser=parser, encoder=encoder, **scores)
+        results.append(write(tmp_path / f"{parser}-{encoder}", summary))
+    layout = {**LAYOUT, "places": [], "published": {}}
+    (table,) = tables(cells(results, tmp_path, layout, None), layout)
+    assert table.rows == [["p b", "41.00"], ["p c", "42.00"], ["q", "43.00"]]
+
+
+def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: Path) -> None:
     places, listed = [], []
     for language, asked, used in [("french", 5, 5), ("french", 80, 80), ("welsh", 5, 5),
                                   ("welsh", 80, 61)]:  # fmt: skip
-        row = {"encoder": "e", "parser": "p", "train": f"{language}/train", "trees": asked,
-               "test": f"{language}/test", "layer": None, "max_words": None}  # fmt: skip
-        record = {"row": row, "used": used, "sentences": 9, "overlap": 0, "punctuation": "keep",
-                  "derived": "constituency", "label_recall": {}, "new_head": False,
-                  "corpus_f1": 40.0 + used / 10}  # fmt: skip
         name = f"{language}-{asked}"
-        write(f"{name}.json", record)
+        write(tmp_path / f"{name}.json", record_of(language, asked, used))
         listed.append({"row": name, "record": name})
         places.append([name, "ours", str(asked), language])
     one = dict.fromkeys(HEADINGS, 7.0)
-    results = [write("job", {"rows": listed})]
+    results = [write(tmp_path / "job", {"rows": listed})]
     for language in ("french", "welsh"):
-        counted = {"total": 9, "scored": 9, "skipped": 0}
-        summary = {
-            "language": language,
-            "split": "test",
-            "baselines": dict.fromkeys(BASELINES, one),
-            "protocol": {"sentences": counted, "derived": "constituency", "punctuation": "ptb"},
-        }
-        results.append(write(f"baselines-{language}", summary))
+        summary = summary_of(language, baselines=dict.fromkeys(BASELINES, one))
+        results.append(write(tmp_path / f"baselines-{language}", summary))
     more = {"places": places, "published": {}}
     layout = {**LAYOUT, "axis": "trees", **more}
     found = cells(results, tmp_path, layout, None)

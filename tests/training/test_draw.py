@@ -150,6 +150,17 @@ def test_of_trees_for_structure_labels_and_tags_are_not_taken(treebank: Path, tm
         assert [bool(tree.labels and tree.tags) for tree in chosen.trees.gold] == own
 
 
+def test_treebanks_of_several_policies_have_none(treebank: Path, tmp_path: Path):
+    rows, (ptb, keep) = read_table(treebank)[0], (tmp_path / "ptb", tmp_path / "keep")
+    for path in (ptb, keep):
+        facts = {"punctuation": path.name}
+        write_table(path, rows, schema=SENTENCES_SCHEMA, metadata=facts)
+    for more, policy in (([], "ptb"), ([ptb], "ptb"), ([keep], None), ([ptb, keep], None)):
+        for role in ("also", "structure"):
+            chosen = choose_trees(ptb, Choice(["5"], 1), [], **{role: more})
+            assert chosen.provenance["punctuation"] == policy
+
+
 @pytest.mark.parametrize(
     ("choice", "problem"),
     [

@@ -99,6 +99,22 @@ def test_folders_without_a_treebank_and_other_policies_are_told(tmp_path: Path) 
         Treebank.read_all([tmp_path / "a.mrg", tmp_path / "b.parquet"], SplitSettings())
 
 
+@pytest.mark.parametrize("names", ["a.mrg b.mrg", "a.mrg b.parquet", "a.parquet b.parquet"])
+def test_treebanks_of_several_policies_are_not_joined(tmp_path: Path, names: str) -> None:
+    other = TREE.replace("(DT the)", "(ART the)")  # no tag of ptb
+    for name, text, policy in (("a", TREE, "ptb"), ("b", other, "keep")):
+        (tmp_path / f"{name}.mrg").write_text(text)
+        found = Treebank.read_all([tmp_path / f"{name}.mrg"], SplitSettings())
+        assert found.punctuation == policy
+        found.write(tmp_path / f"{name}.parquet", language="x", split="")
+    first, second = (tmp_path / name for name in names.split())
+    with refused("mixed-punctuation", "ptb", "keep", file=first), as_table([first, second]):
+        pass
+    for one in ("a", "b"):
+        with as_table([tmp_path / f"{one}.mrg", tmp_path / f"{one}.parquet"]) as joined:
+            assert read_table(joined)[0].num_rows == 2
+
+
 @pytest.mark.parametrize("name", ["absent.mrg", "absent"])
 def test_a_file_that_is_not_there_is_told_whatever_its_name(tmp_path: Path, name: str) -> None:
     with refused("missing-file", file=name):

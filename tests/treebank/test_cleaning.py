@@ -30,6 +30,12 @@ def test_ptb_keeps_exactly_the_tags_of_words() -> None:
     assert not PTB_TAGS & {"$", "#", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "-NONE-"}
 
 
+def test_ptb_keeps_the_words_of_later_treebanks() -> None:
+    tags = ("GW", "HYPH", "ADD", "AFX", "NFP", "XX")
+    cleaned = clean(Sentence(tags, tags, ((0, 6, "S"),), "f", 1), policy("ptb"))
+    assert cleaned is not None and cleaned.words == ("GW", "ADD", "AFX", "XX")
+
+
 def test_emptied_phrases_are_pruned() -> None:
     cleaned = clean(QUOTED, policy("ptb"))
     assert cleaned == Sentence(("go",), ("VB",), ((0, 1, "S"), (0, 1, "VP"), (0, 1, "VP")), "f", 3)

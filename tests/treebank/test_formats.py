@@ -79,9 +79,15 @@ GREYNIR = """( (META (ID-CORPUS 1) (COMMENT ))
 """
 
 
-def load(path: Path, **settings: Any) -> tuple[SplitSettings, list[Sentence | Rejected]]:
-    resolved = resolve(SplitSettings(**settings), [path])
-    return resolved, list(read_files([path], resolved))
+XML = (
+    "<?xml version='1.0' encoding='{}'?><corpus><body><s id='1'><graph><terminals>"
+    "<t id='a' word='Bär' pos='N'/></terminals><nonterminals/></graph></s></body></corpus>"
+)
+
+
+def load(*paths: Path, **settings: Any) -> tuple[SplitSettings, list[Sentence | Rejected]]:
+    resolved = resolve(SplitSettings(**settings), paths)
+    return resolved, list(read_files(paths, resolved))
 
 
 @pytest.mark.parametrize(
@@ -175,16 +181,37 @@ def test_a_file_under_the_wrong_extension(
 
 
 def test_xml_says_its_encoding(tmp_path: Path) -> None:
-    text = (
-        "<?xml version='1.0' encoding='ISO-8859-1'?><corpus><body><s id='1'><graph><terminals>"
-        "<t id='a' word='Bär' pos='N'/></terminals><nonterminals/></graph></s></body></corpus>"
-    )
-    (tmp_path / "a.xml").write_text(text, encoding="latin-1")
+    (tmp_path / "a.xml").write_text(XML.format("ISO-8859-1"), encoding="latin-1")
     settings, (found,) = load(tmp_path / "a.xml")
     assert settings.encoding == "iso-8859-1"
     assert found.words == ("Bär",)
     _, (bad,) = load(tmp_path / "a.xml", encoding="utf-8")
     assert bad.setting == "encoding: latin-1"
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "word"),
+    [
+        ("{}.xml", [XML.format("UTF-8"), XML.format("ISO-8859-1")], "Bär"),
+        ("{}.ptb", [FLORESTA, FLORESTA], "gatão"),
+    ],
+)
+@pytest.mark.parametrize("encodings", [("utf-8", "latin-1"), ("latin-1", "utf-8")])
+def test_files_of_several_encodings_are_each_read_in_their_own(
+    tmp_path: Path, name: str, texts: list[str], word: str, encodings: tuple[str, str]
+) -> None:
+    files = {encoding: tmp_path / name.format(encoding) for encoding in ("utf-8", "latin-1")}
+    for (encoding, file), text in zip(files.items(), texts, strict=True):
+        file.write_text(text, encoding=encoding)
+    paths = [files[encoding] for encoding in encodings]
+    _, found = load(*paths)
+    assert all(isinstance(item, Sentence) and word in item.words for item in found)
+    _, found = load(*paths, encoding="utf-8")  # what is given holds for all
+    assert [isinstance(item, Sentence) for item in found] == [one == "utf-8" for one in encodings]
+    _, found = load(*paths, encoding="latin-1")
+    other = word.encode().decode("latin-1")
+    wanted = [word if encoding == "latin-1" else other for encoding in encodings]
+    assert [one in item.words for one, item in zip(wanted, found, strict=True)] == [True, True]
 
 
 def test_formats_of_one_split_must_agree(tmp_path: Path) -> None:

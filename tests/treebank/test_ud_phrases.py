@@ -398,19 +398,38 @@ def test_phrases_do_not_cross_or_contradict_when_final_punctuation_goes_out(
 SHORT = SplitSettings(format="conllu", dependencies="inner", labels="universal", short=True)
 
 
+LONG = (
+    "yesterday/ADV/6/advcl ,/PUNCT/1/punct the/DET/4/det cat/NOUN/6/nsubj will/AUX/6/aux "
+    "see/VERB/0/root mice/NOUN/6/obj and/CCONJ/9/cc sleep/VERB/6/conj ./PUNCT/6/punct"
+)
+
+
 def test_a_long_sentence_comes_again_as_its_main_clause():
     """What is left out are whole subtrees; the rest is a tree of the same heads."""
-    text = (
-        "yesterday/ADV/6/advcl ,/PUNCT/1/punct the/DET/4/det cat/NOUN/6/nsubj will/AUX/6/aux "
-        "see/VERB/0/root mice/NOUN/6/obj and/CCONJ/9/cc sleep/VERB/6/conj ./PUNCT/6/punct"
-    )
-    whole, short = read(conllu(text), "f", SHORT)
+    whole, short = read(conllu(LONG), "f", SHORT)
     assert len(whole.words) == 10
     assert short.words == ("The", "cat", "will", "see", "mice", ".")
     assert short.heads == (1, 3, 3, -1, 3, 3)
     assert (0, 2, "NP") in short.spans
     for left in ("see/VERB/0/root ./PUNCT/1/punct", "a/DET/2/det cat/NOUN/0/root ./PUNCT/2/punct"):
         assert len(list(read(conllu(left), "f", SHORT))) == 1
+
+
+@pytest.mark.parametrize(("most", "both"), [(40, 2), (8, 1)])
+def test_a_main_clause_is_in_the_part_of_its_sentence(most: int, both: int) -> None:
+    """Also where some sentences have none, or only the whole ones are too long."""
+    text = (3 * conllu(LONG) + conllu("go/VERB/0/root home/ADV/1/advmod")) * 3
+
+    def lines(part: str) -> list[int]:
+        how = replace(SHORT, punctuation="keep", max_words=most, part=part)
+        done = prepare(read(text, "f", how), how, CleaningCounts())
+        return [item.line for item in done if isinstance(item, Sentence)]
+
+    train, test = lines("2-5/5"), lines("1/5")
+    assert not {*train} & {*test}
+    assert sorted(train + test) == lines("1/1")
+    assert len({*lines("1/1")}) == 12 and len({*test}) == 3  # the first, sixth and eleventh
+    assert len(test) == 3 * both
 
 
 @given(st.integers(1, 12).flatmap(lambda n: st.lists(st.integers(0, n), min_size=n, max_size=n)))

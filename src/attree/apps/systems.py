@@ -290,8 +290,10 @@ def evaluate_simple(
 def _judge(asked: Sequence[Simple], system: System) -> Iterator[Verdict]:
     parses = system.runs[0]
     for row, sentence in enumerate(asked):
-        there = parses.status[row] != SKIPPED  # without a tree every phrase is missing
-        spans = set(parses.trees.of(row, sentence.words).spans if there else ())
+        if parses.status[row] == SKIPPED:
+            yield Verdict(sentence, ((0, len(sentence.words)),), ())
+            continue
+        spans = set(parses.trees.of(row, sentence.words).spans)
         missing = tuple(span for span in sentence.phrases if span not in spans)
         drawn = tuple(span for span in sentence.impossible if span in spans)
         yield Verdict(sentence, missing, drawn)

@@ -138,7 +138,7 @@ class System:
             AttreeError: no tree has the words of a gold sentence.
         """
         refused: list[str] = []
-        pairs = paired(gold.sentences, read, refused, name)
+        pairs = paired(gold.sentences, read, refused, name, gold.whole or ())
         parses = as_parses(gold.sentences, pairs, labelled=labelled, tagged=tagged)
         where = {row: f"{sentence.file}:{sentence.line}" for row, sentence in pairs.items()}
         return cls(name, [parses], refused, where)

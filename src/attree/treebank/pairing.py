@@ -8,7 +8,7 @@ predictions without punctuation can be paired as well.
 import dataclasses
 import difflib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -57,7 +57,11 @@ def read_whole(
 
 
 def paired(
-    gold: Sequence[Sentence], read: Sequence[Sentence], refused: list[str], name: str | Path
+    gold: Sequence[Sentence],
+    read: Sequence[Sentence],
+    refused: list[str],
+    name: str | Path,
+    whole: Iterable[Sequence[str]] = (),
 ) -> dict[int, Sentence]:
     """Return row in ``gold`` → tree over the same words, for each sentence with a tree.
 
@@ -66,11 +70,13 @@ def paired(
         read: trees in the same order; some may be missing, and there may be others.
         refused: gets a line for each sentence and each tree without a partner.
         name: of what the trees were read from.
+        whole: words of the gold sentences before cleaning, if they are known.
 
     Raises:
         AttreeError: no tree has the words of a sentence.
     """
     pairs = {}
+    before = {tuple(map(unescape, words)) for words in whole}
     keys = [[_key(tree) for tree in side] for side in (gold, read)]
     matcher = difflib.SequenceMatcher(a=keys[0], b=keys[1], autojunk=False)
     for _, first, last, start, stop in matcher.get_opcodes():
@@ -79,7 +85,7 @@ def paired(
                 refused.append(f"{_at(tree)}: no such sentence among the gold trees")
             elif tree is None:
                 refused.append(f"{_at(gold[row])}: no tree of this sentence")
-            elif fitted := _fit_words(gold[row], tree):
+            elif fitted := _fit_words(gold[row], tree, before):
                 pairs[row] = fitted
             else:
                 refused += [_differ(gold[row], tree), f"{_at(gold[row])}: no tree of this sentence"]
@@ -104,16 +110,20 @@ def _is_kept(word: str) -> bool:
     return any(map(str.isalnum, word)) and "Sc" not in map(unicodedata.category, word)
 
 
-def _fit_words(gold: Sentence, tree: Sentence) -> Sentence | None:
-    """Remove the words from a tree that its gold sentence lacks; None if words differ."""
+def _fit_words(gold: Sentence, tree: Sentence, before: Set[tuple[str, ...]]) -> Sentence | None:
+    """Remove the words from a tree that its gold sentence lacks; None if words differ.
+
+    ``before`` has the words of gold sentences before cleaning.
+    """
     words, keep = list(map(unescape, gold.words)), []
     matched = 0
     for word in map(unescape, tree.words):
         keep.append(matched < len(words) and word == words[matched])
         matched += keep[-1]
     left = [unescape(word) for word, kept in zip(tree.words, keep, strict=True) if not kept]
-    whole = matched == len(words) and not any(map(_is_kept, left))
-    return clean(tree, lambda _: keep) if whole else None
+    cleaned = tuple(map(unescape, tree.words)) in before or not any(map(_is_kept, left))
+    fits = matched == len(words) and cleaned
+    return clean(tree, lambda _: keep) if fits else None
 
 
 def _differ(gold: Sentence, tree: Sentence) -> str:
