@@ -311,8 +311,7 @@ class _Scanner:
             reason = f"text outside any tree: {self.text[begin : min(end, begin + 30)]!r}"
             return self._reject(begin, f"{reason} — check the brackets around it")
         tokens = _TOKEN.findall(self.text, begin, end)
-        tree = _parse(tokens, self.names)
-        if tree is None:
+        if (tree := _parse(tokens, self.names)) is None:
             return self._reject(begin, "a bracket in or beside a word — write it as -LRB- or -RRB-")
         if tree.words:
             return self._sentence(tree, begin)

@@ -172,8 +172,7 @@ def _check_tags(seen: Inspector) -> Iterator[str]:
             f"{counts.removed:.0%} of the tags are none of the Penn Treebank's {len(PTB_TAGS)} "
             "tags of words (punctuation: auto)"
         )
-    untagged = seen.tags[""] + seen.tags["_"]
-    if untagged > 0.1 * max(counts.words, 1):
+    if (untagged := seen.tags[""] + seen.tags["_"]) > 0.1 * max(counts.words, 1):
         yield f"{untagged:,} words have no tag (punctuation: unicode tells it by the words)"
 
 
@@ -188,8 +187,7 @@ def _check_words(seen: Inspector) -> Iterator[str]:
         (_MOJIBAKE, _FEW, "wrongly decoded", f"encoding: {encoding}"),
     ):
         odd = Counter({word: n for word, n in seen.words.items() if pattern.search(word)})
-        share = odd.total() / total
-        if share > least:
+        if (share := odd.total() / total) > least:
             examples = ", ".join(word for word, _ in odd.most_common(3))
             percent = f"{share:.0%}" if pattern is _LEMMA else f"{share:.1%}"
             many = f"{percent} of the words" if share >= 0.001 else f"{odd.total():,} words"

@@ -79,8 +79,7 @@ def _nodes(tree: str) -> tuple[list[str], list[int | None], list[tuple[int, str 
                 raise _BadTreeError("a bracket closes nothing")
             opened.pop()
         elif token[3] is not None:
-            leaf = _LEAF.fullmatch(token[3])
-            if leaf is None or not opened:
+            if (leaf := _LEAF.fullmatch(token[3])) is None or not opened:
                 raise _BadTreeError(f"expected a leaf such as 0=word, token {token[3]!r}")
             leaves.append((int(leaf[1]), leaf[2], opened[-1]))
         else:
@@ -128,8 +127,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         parts: list[str] = []
         todo: list[int | None] = [-1]  # None closes a node
         while todo:
-            item = todo.pop()
-            if item is None:
+            if (item := todo.pop()) is None:
                 parts.append(")")
                 continue
             names = [*graph.tags, *graph.labels]

@@ -68,8 +68,7 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
     nodes: dict[str, tuple[str, str, str | None]] = {}
     above: list[tuple[str | None, int]] = []  # parent, line
     for number, (word, label, function, parent) in _rows(lines[1:-1], first + 1):
-        node = _NODE.fullmatch(word)
-        if node is None:
+        if (node := _NODE.fullmatch(word)) is None:
             if nodes:
                 raise BadSentenceError(f"the word {word!r} comes after the nodes", number)
             words.append((word, label, function, parent))

@@ -121,8 +121,7 @@ def _add_tags(tree: str) -> str:
         return tree
 
     def tag(part: re.Match[str]) -> str:
-        word = part[1] or part[2]
-        if not word:
+        if not (word := part[1] or part[2]):
             return part[0]
         before, after = part[0].rsplit(word, 1)
         return f"{before}({_NO_TAG} {word}){after}"
@@ -134,8 +133,7 @@ def _check(tree: Sentence) -> Sentence | Rejected:
     """Refuse a tree that contradicts itself; mark it as whole if all of it is given."""
     try:
         tree = dataclasses.replace(tree, spans=_spans(tree), partial=True)
-        constraints = constraints_of(tree)
-        if not constraints:
+        if not (constraints := constraints_of(tree)):
             fix = "bracket a phrase, or leave it"
             raise AttreeError("nothing-known", "nothing is known of this tree", fix=fix)
     except AttreeError as error:

@@ -82,8 +82,7 @@ class LabelTable:
             name = bare(label)
             fits = (to for glob, to in self._patterns.items() if fnmatch.fnmatchcase(name, glob))
             self._cache[label] = self.exact.get(name) or next(fits, None)
-        universal = self._cache[label]
-        if universal is None:
+        if (universal := self._cache[label]) is None:
             self.strange[label] += 1
         return universal or OTHER
 

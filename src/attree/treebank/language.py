@@ -279,8 +279,7 @@ def _default_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any
                 patterns += [f"{name}/*{suffix}" for suffix in sorted(suffixes)]
             else:
                 patterns.append(name)
-        patterns = [pattern for pattern in patterns if format or format_of(pattern)]
-        if patterns:
+        if patterns := [pattern for pattern in patterns if format or format_of(pattern)]:
             specs[split] = {"files": patterns}
         elif named:
             problem = "the format of this file is not known from its name"

@@ -108,8 +108,7 @@ def _joined(text: str, cuts: list[Stretch]) -> list[Stretch]:
     while number < len(cuts):
         left, last = opened[number], number
         while left > 0 and last + 1 < min(len(cuts), number + _MOST_JOINED):
-            found = begins[last + 1]
-            if found is None or found[1] in known:
+            if (found := begins[last + 1]) is None or found[1] in known:
                 break
             last += 1
             left += opened[last]

@@ -257,8 +257,7 @@ def read_text(path: str | Path, encoding: str) -> str:
 
 def undecoded(text: str, begin: int, end: int, encoding: str) -> tuple[str, str] | None:
     """Describe an undecodable byte in a stretch of text, with a setting that may help; or None."""
-    match = UNDECODED.search(text, begin, end)
-    if match is None:
+    if (match := UNDECODED.search(text, begin, end)) is None:
         return None
     setting = f"encoding: {'latin-1' if encoding.lower() in _UTF8 else 'utf-8'}"
     byte = ord(match[0]) - 0xDC00

@@ -109,8 +109,7 @@ def _graph(elements: list[Element]) -> Graph:
         elif tag == "nt":
             node, nodes[id_] = id_, attributes
         elif tag == "edge":
-            child = attributes.get("idref", "")
-            if child in edges:
+            if (child := attributes.get("idref", "")) in edges:
                 parents = f"{edges[child][1]} and {node}"
                 raise BadSentenceError(f"{child} is attached twice: to {parents}")
             function = attributes.get("label", "--")

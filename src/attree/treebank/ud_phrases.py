@@ -398,8 +398,7 @@ def extents(heads: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
     ends = [word + 1 for word in starts]
     sizes = [1] * len(heads)
     for word in reversed(top_down(heads)):
-        head = heads[word]
-        if head >= 0:
+        if (head := heads[word]) >= 0:
             starts[head] = min(starts[head], starts[word])
             ends[head] = max(ends[head], ends[word])
             sizes[head] += sizes[word]

@@ -57,8 +57,7 @@ class Constraints:
                 raise AttreeError("not-a-span", problem, fix="give start < end")
         if any(label is not None and not label.strip() for _, _, label in self.required):
             raise AttreeError("empty-label", "a label is empty", fix="name it, or leave it unknown")
-        shared = set(spans) & set(self.forbidden)
-        if shared:
+        if shared := set(spans) & set(self.forbidden):
             problem = f"{_name(min(shared))} is both required and forbidden"
             raise AttreeError("contradiction", problem, fix=_UNDO)
         for span, labels in self.chains().items():
@@ -66,8 +65,7 @@ class Constraints:
                 label = labels[labels[0] is None]
                 problem = f"{_name(span)} has the label {label} and an unknown one"
                 raise AttreeError("contradiction", problem, fix=_UNDO)
-        crossed = find_crossing(spans)
-        if crossed is not None:
+        if (crossed := find_crossing(spans)) is not None:
             problem = f"{_name(crossed[0])} and {_name(crossed[1])} are required, and cross"
             raise AttreeError("crossing-spans", problem, fix=_UNDO)
 
@@ -194,8 +192,7 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
             raise AttreeError("too-long", problem, fix=f"mark parts of at most {LONGEST} words")
         if not outermost or end > outermost[-1][1]:
             outermost.append((start, end))
-    words = sum(end - start for start, end in outermost)
-    if words > _LONGEST_ALL:
+    if (words := sum(end - start for start, end in outermost)) > _LONGEST_ALL:
         problem = f"{words:,} words are too many to be known completely in one sentence"
         raise AttreeError("too-long", problem, fix=f"mark at most {_LONGEST_ALL:,}")
     return outermost

@@ -72,8 +72,7 @@ class Trees:
         if self.offsets.size != self.n_words.size + 1 or self.offsets[-1] != n_spans:
             raise ValueError(f"offsets of {self.n_words.size} trees end at {n_spans} spans")
         for name in ("n_words", "offsets", *_OF_SPANS, *_OF_WORDS):
-            values = getattr(self, name)
-            if values is None:
+            if (values := getattr(self, name)) is None:
                 continue
             frozen = np.asarray(values).view()
             frozen.flags.writeable = False
@@ -210,8 +209,7 @@ class Trees:
         if self.scores is None:
             return np.full(len(self), np.nan, np.float32)
         means = np.full(len(self), np.nan)
-        nonempty = np.flatnonzero(self.n_spans)
-        if nonempty.size:
+        if (nonempty := np.flatnonzero(self.n_spans)).size:
             sums = np.add.reduceat(self.scores, self.offsets[nonempty])
             means[nonempty] = sums / self.n_spans[nonempty]
         return means.astype(np.float32)
