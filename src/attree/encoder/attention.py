@@ -119,8 +119,7 @@ def has_interface(model: nn.Module) -> bool:
 
 
 def _enter(layer: int, _: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-    capture = _active.get()
-    if capture is not None:
+    if (capture := _active.get()) is not None:
         capture.enter(layer, inputs[0] if inputs else named["hidden_states"])
 
 

@@ -86,8 +86,7 @@ class Layer(nn.Module):
         query, key, value = (
             part(states)[:count].view(split).transpose(1, 2) for part in parts.values()
         )
-        mixed = attention.capture(query, key, value, mask)
-        if mixed is None:
+        if (mixed := attention.capture(query, key, value, mask)) is None:
             if query.requires_grad and query.device.type == "cpu":
                 # backwards in bfloat16 takes torch eight times as long there
                 query, key, value = query.float(), key.float(), value.float()
@@ -177,8 +176,7 @@ def read_bert(folder: Path) -> Bert | str:
         AttreeError: the configuration is damaged, or there are no weights.
     """
     values, files = read_config(folder), weight_files(folder)
-    family = values["model_type"]
-    if family not in _FAMILIES:
+    if (family := values["model_type"]) not in _FAMILIES:
         return f"its family is {family}"
     try:
         config = msgspec.convert(values, _Config)

@@ -123,8 +123,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         AttreeError: the file is missing or damaged, or has a value that is wrong or keeps attree
             from capturing attention.
     """
-    path = folder / _CONFIG
-    if not path.is_file():
+    if not (path := folder / _CONFIG).is_file():
         problem = "no checkpoint here: config.json is missing"
         raise AttreeError("missing-config", problem, file=folder, fix=_SAVED)
     name = "model configuration"
@@ -198,8 +197,7 @@ def shape_of(folder: Path) -> Shape:
 def _longest(config: dict[str, Any], folder: Path) -> int:
     """Return the most pieces that both the model and its tokeniser allow."""
     limit = (_stated(config, "max_pieces")[1] or 512) - _unused_positions(config)
-    path = folder / "tokenizer_config.json"
-    if path.is_file():
+    if (path := folder / "tokenizer_config.json").is_file():
         settings = read_described(path, _TokeniserConfig, what="tokeniser configuration")
         limit = min(limit, int(settings.model_max_length or limit))
     return limit

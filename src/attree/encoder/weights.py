@@ -141,8 +141,7 @@ def read_splitter(folder: Path, model: nn.Module) -> Splitter:
     Raises:
         AttreeError: it is damaged, is not fast, or has more pieces than ``model`` has embeddings.
     """
-    splitter = read_plain(folder)
-    if splitter is not None:
+    if (splitter := read_plain(folder)) is not None:
         check_pieces(len(splitter), model, folder)
         return splitter
     from attree.encoder.library import read_tokeniser
