@@ -155,8 +155,7 @@ def application(session: Session) -> Starlette:
     async def act(request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
             return _error("the page sends JSON", 415)
-        body = await _body(request)
-        if body is None:
+        if (body := await _body(request)) is None:
             return _error("this request is too large", 413)
         return await run_in_threadpool(_answer, session, body)
 

@@ -100,8 +100,7 @@ def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]
         AttreeError: ``tested`` is no slice, or one of the two parts is empty.
     """
     count = whole.table.num_rows
-    match = re.fullmatch("([0-9]{0,9}):([0-9]{0,9})", tested.strip())
-    if match is None:
+    if (match := re.fullmatch("([0-9]{0,9}):([0-9]{0,9})", tested.strip())) is None:
         fix = "write 100: to test on all after the first 100, or 100:200"
         raise AttreeError("bad-split", f"--split {tested} is no slice of sentences", fix=fix)
     start, stop = int(match[1] or 0), min(int(match[2] or count), count)
@@ -155,11 +154,9 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: FewShotPlan) -> Eval
 def _without(train: Treebank, test: Treebank) -> Treebank:
     """Remove the test sentences from the training trees; say how many there were."""
     words = train.table["words"].to_pylist()
-    shared = shared_rows(words, test.table["words"].to_pylist())
-    if not shared:
+    if not (shared := shared_rows(words, test.table["words"].to_pylist())):
         return train
-    rows = np.setdiff1d(np.arange(len(words)), shared)
-    if not rows.size:
+    if not (rows := np.setdiff1d(np.arange(len(words)), shared)).size:
         problem = "every training tree is among the sentences to be evaluated on"
         fix = "choose other trees, or pass --allow-overlap"
         raise AttreeError("all-evaluated-on", problem, fix=fix)
@@ -181,8 +178,7 @@ def _limit_numbers(wanted: Sequence[int], train: Treebank) -> tuple[int, ...]:
 def _notes(plan: FewShotPlan, bench: _Bench) -> Iterator[str]:
     if plan.draws > 1:
         yield f"Means of {plan.draws} draws of trees."
-    heads = [name.upper() for name in plan.parsers if name in UNSUPERVISED]
-    if heads:
+    if heads := [name.upper() for name in plan.parsers if name in UNSUPERVISED]:
         yield f"{', '.join(heads)}: heads above 30 F1 on the same trees."
     if bench.few:
         yield f"Where no head was, the best {_ELSE_BEST}."

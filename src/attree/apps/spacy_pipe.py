@@ -107,8 +107,7 @@ def make_pipe(
     values = (parser, encoder, device, dtype, threads, max_words)
     settings = dict(zip(ComponentSettings.__struct_fields__, values, strict=True))
     pipe = TreePipe(name, _settings(settings))
-    trained_on = language_of(parser)
-    if trained_on and nlp.lang not in (ANY, rules_for(trained_on)):
+    if (trained_on := language_of(parser)) and nlp.lang not in (ANY, rules_for(trained_on)):
         warnings.warn(
             f"the parser's trees are in {trained_on}, and this pipeline splits words by the rules "
             f"for {nlp.lang} — spacy.blank({rules_for(trained_on)!r}) has those of the trees",
@@ -321,8 +320,7 @@ class _Checked(dict[str, Any]):
 
 
 def _parse_of(doc: Doc) -> Parse:
-    data = doc.user_data.get(KEY)
-    if data is None:
+    if (data := doc.user_data.get(KEY)) is None:
         fix = 'nlp.add_pipe("attree") sets them'
         raise AttreeError("no-parse", "this document has no trees", fix=fix)
     if not isinstance(data, _Checked):

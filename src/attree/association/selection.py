@@ -88,8 +88,7 @@ class HeadSelection:
                 fix = f"choose best:{most} or fewer, or all"
                 raise AttreeError("too-few-heads", problem, fix=fix)
             return sorted(ranked[: int(self.number)])
-        chosen = [head for head in every if f1[head] > self.number]
-        if not chosen:
+        if not (chosen := [head for head in every if f1[head] > self.number]):
             (layer, head), best = ranked[0], f1[ranked[0]]
             problem = f"no head is above {self.number:g} {what}: the best, {layer}.{head}, has "
             fix = "lower the threshold, or choose best:K"

@@ -156,8 +156,7 @@ def run(
     if output is None and rejected is None and not check:
         raise AttreeError("nothing-to-do", "nothing to do", fix="add --output FILE, or --check")
     settings = reading.given() | trees.given() | words.given()
-    folders = [Path(name) for name in files or [] if check and Path(name).is_dir()]
-    if folders:
+    if folders := [Path(name) for name in files or [] if check and Path(name).is_dir()]:
         others = len(folders) < len(files or [])
         if others or output or rejected or exclude or language or split_name:
             fix = "give only --check and folders, or name files"
@@ -377,7 +376,6 @@ def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) 
         paths += matched.files
         if matched.missing:
             say(f"warning: {len(matched.missing)} of {pattern} do not exist")
-    files = tuple(distinct(paths, find(exclude).files))
-    if not files:
+    if not (files := tuple(distinct(paths, find(exclude).files))):
         raise AttreeError("all-excluded", "every file is excluded", fix="correct --exclude")
     return files

@@ -438,8 +438,7 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
     fix = "score the parses with the sentence table they were made from"
     sides = ((gold, parses, "parses"), (parses, gold, "gold trees"))
     for parts, others, name in () if np.array_equal(gold.sentence, parses.sentence) else sides:
-        missing = np.setdiff1d(parts.sentence, others.sentence)
-        if missing.size:
+        if (missing := np.setdiff1d(parts.sentence, others.sentence)).size:
             more = f" (nor have {missing.size - 1} others)" if missing.size > 1 else ""
             problem = f"sentence {missing[0]} has no row among the {name}{more}"
             raise AttreeError("other-sentences", problem, fix=fix)
@@ -448,8 +447,7 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
         numbers, times = np.unique(sentences, return_counts=True)
         problem = f"sentence {numbers[times > 2][0]} has more than one row"
         raise AttreeError("sentence-twice", problem)
-    unequal = np.flatnonzero(gold.n_words != parses.n_words)
-    if unequal.size:
+    if (unequal := np.flatnonzero(gold.n_words != parses.n_words)).size:
         row = unequal[0]
         words = f"{gold.n_words[row]} words in the gold tree and {parses.n_words[row]} in the parse"
         raise AttreeError("other-sentences", f"sentence {gold.sentence[row]} has {words}", fix=fix)

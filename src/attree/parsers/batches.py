@@ -75,8 +75,7 @@ def threads_of(model: Any) -> int:
 
     The number of cores is that of torch's threads.
     """
-    device = getattr(model.encoder, "device", None)
-    if device is None or device.type != "cpu":
+    if (device := getattr(model.encoder, "device", None)) is None or device.type != "cpu":
         return 1
     import torch
 

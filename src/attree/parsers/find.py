@@ -176,8 +176,7 @@ def find(parser: str, overrides: Overrides) -> ParserSource | WithoutEncoder:
     if not path.exists():
         path = trained_folder(parser) or path
     if parser and path.is_dir():
-        kind = next((name for name in KINDS if (path / name).is_file()), None)
-        if kind is None:
+        if (kind := next((name for name in KINDS if (path / name).is_file()), None)) is None:
             problem = "this folder holds no parser (there is no parser.json in it)"
             fix = "give a folder of `attree train`, a file of `attree heads`, or a ready parser: "
             raise AttreeError("no-parser", problem, file=path, fix=fix + ", ".join(names))

@@ -271,8 +271,7 @@ class Parser:
         if not isinstance(sentences, Iterable):
             raise _no_sentence(sentences)
         if isinstance(sentences, str):
-            constraint = cast("Constraints | None", constraints)
-            if constraint is not None:
+            if (constraint := cast("Constraints | None", constraints)) is not None:
                 return next(self.stream([sentences], [constraint]))
             trees = list(self.stream(self.sentences(sentences)[1]))
             return trees[0] if len(trees) == 1 else trees

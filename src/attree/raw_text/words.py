@@ -120,8 +120,7 @@ def settle(
     elif remembered:
         code, why = remembered, ", the language that the parser was trained on"
     else:
-        raw = [text for text in first if isinstance(text, str) and text.strip()]
-        if not raw:
+        if not (raw := [text for text in first if isinstance(text, str) and text.strip()]):
             return Splitting(ANY, split)
         code, why = _told(candidates(raw))
     verb = "words and sentences are split" if split else "words are split"

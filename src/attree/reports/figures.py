@@ -55,8 +55,7 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
         if panel:
             axes.set_title(panel, fontsize=9)
             baselines = [row for row in rows if row["source"] == BASELINE]
-            f1 = [row["corpus_f1"] for row in baselines if row.get("panel") == panel]
-            if f1:
+            if f1 := [row["corpus_f1"] for row in baselines if row.get("panel") == panel]:
                 axes.axhline(max(f1), color="grey", linestyle=":", label=_BASELINE)
         if not axes.get_subplotspec().is_first_col():
             axes.set_ylabel("")

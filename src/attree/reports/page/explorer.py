@@ -124,8 +124,7 @@ def _with_marginals(results: Path, row: ScoreRow, parses: Parses) -> Trees:
     Raises:
         AttreeError: the probabilities belong to other trees.
     """
-    path = path_for(ASSOCIATIONS_PATH, results, row)
-    if not path.is_file():
+    if not (path := path_for(ASSOCIATIONS_PATH, results, row)).is_file():
         return parses.trees
     stored = _by_sentence(read_table(path, schema=ASSOCIATIONS_SCHEMA)[0], "marginals")
     lengths = parses.trees.n_spans.tolist()
@@ -184,8 +183,7 @@ def _shortest(start: int, end: int, label: str, marginal: float) -> list[Any]:
 
 def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield sentence numbers and matrices, from a trained parser or from averaged heads."""
-    trained = path_for(ASSOCIATIONS_PATH, results, row)
-    if trained.is_file():
+    if (trained := path_for(ASSOCIATIONS_PATH, results, row)).is_file():
         table, _ = read_table(trained, schema=ASSOCIATIONS_SCHEMA)
         for number, flat in zip(table["sentence"].to_pylist(), table["association"], strict=True):
             if flat.is_valid:
@@ -199,8 +197,7 @@ def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.fl
     columns = read_manifest(manifest)["columns"]
     chosen = map(read_selection, selections)  # several, if the tuning set was changed
     averaged = (mean_column(heads["heads"], source=heads["source"])[0] for heads in chosen)
-    column = next((name for name in averaged if name in columns), None)
-    if column is None:
+    if (column := next((name for name in averaged if name in columns), None)) is None:
         return
     for batch in read(manifest, column):
         for number, matrices in zip(batch.sentence.tolist(), batch.each(), strict=True):

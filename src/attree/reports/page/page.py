@@ -91,8 +91,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     """
     rows, tables = scores.read_scores(results, run)
     scored, notes = {row.key for row in rows}, list(run.warnings)
-    parsers = [row for row in rows if not row.is_baseline]
-    if not parsers:
+    if not (parsers := [row for row in rows if not row.is_baseline]):
         fix = "run `snakemake` first"
         raise AttreeError("no-scores", "this folder has no scores yet", file=results, fix=fix)
     notes += [
@@ -195,8 +194,7 @@ def _encoders(results: Path, parsers: Sequence[ScoreRow]) -> Table | None:
     """Return a table of the encoders: source, revision, fingerprint and size."""
     lines = []
     for slug in dict.fromkeys(row.encoder for row in parsers):
-        path = results / "encoders" / f"{slug}.json"
-        if path.is_file():
+        if (path := results / "encoders" / f"{slug}.json").is_file():
             encoder = read_json(path, what="encoder")
             lines.append([slug, *(str(encoder.get(key) or "–") for key in _ENCODER.values())])
     return Table("Encoders", ["encoder", *_ENCODER], lines) if lines else None

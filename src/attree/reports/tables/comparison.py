@@ -370,8 +370,7 @@ def _p(p: float | None) -> str:
 
 
 def _lengths(tested: Sequence[System], where: str) -> list[Table]:
-    scored = [(system, system.each) for system in tested if system.each is not None]
-    if not scored:
+    if not (scored := [(system, system.each) for system in tested if system.each is not None]):
         return []
     system, first = scored[0]
     lengths = [*system.by_length, math.inf]
