@@ -178,7 +178,6 @@ def _check_tags(seen: Inspector) -> Iterator[str]:
 
 def _check_words(seen: Inspector) -> Iterator[str]:
     """Warn of traces, lemmas and wrong encodings among the words."""
-    total = max(seen.words.total(), 1)
     encoding = "the file's own" if seen.settings.encoding == "utf-8" else "utf-8"
     traced = any(_TRACE.search(word) and not _WORD.fullmatch(word) for word in seen.words)
     for pattern, least, like, setting in (
@@ -187,7 +186,7 @@ def _check_words(seen: Inspector) -> Iterator[str]:
         (_MOJIBAKE, _FEW, "wrongly decoded", f"encoding: {encoding}"),
     ):
         odd = Counter({word: n for word, n in seen.words.items() if pattern.search(word)})
-        if (share := odd.total() / total) > least:
+        if (share := odd.total() / max(seen.words.total(), 1)) > least:
             examples = ", ".join(word for word, _ in odd.most_common(3))
             percent = f"{share:.0%}" if pattern is _LEMMA else f"{share:.1%}"
             many = f"{percent} of the words" if share >= 0.001 else f"{odd.total():,} words"

@@ -197,9 +197,8 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
     Raises:
         AttreeError: see `detect`.
     """
-    labels = collections.Counter(label for tree in trees for label in _labels(tree))
     try:
-        chosen = detect(labels)
+        chosen = detect(collections.Counter(label for tree in trees for label in _labels(tree)))
     except AttreeError:
         if not labelling.table:
             raise

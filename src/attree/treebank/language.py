@@ -166,16 +166,15 @@ def discover(
             paths[path.name] = path
     for name in dict.fromkeys([*paths, *languages]):
         try:
-            language = _make_language(name, paths.get(name), languages.get(name))
+            catalogue[name] = _make_language(name, paths.get(name), languages.get(name))
         except (AttreeError, OSError) as error:
             if isinstance(error, OSError):
                 reason = error.strerror or "it cannot be read"
                 error = AttreeError("unreadable", f"language {name}: {reason}", file=error.filename)
             catalogue.problems[name] = error
             catalogue.warnings.append(str(error))
-            continue
-        catalogue[name] = language
-        catalogue.warnings += _warn(language)
+        else:
+            catalogue.warnings += _warn(catalogue[name])
     return catalogue
 
 

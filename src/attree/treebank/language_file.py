@@ -21,17 +21,9 @@ from msgspec import Meta
 from attree.base.errors import AttreeError
 from attree.base.reading import read_bytes
 from attree.base.settings import OPTIONAL, Keys, accepted_by, convert, hints_of, one_of
+from attree.treebank import sentence
 from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
 from attree.treebank.labels import KINDS, UNIVERSAL, Labelling
-from attree.treebank.sentence import (
-    Dependencies,
-    Derived,
-    Escapes,
-    Final,
-    Functions,
-    Nonprojective,
-    SplitSettings,
-)
 
 
 def _wsj(section: str) -> str:
@@ -198,10 +190,10 @@ class LanguageKeys(Filters):
         Meta(title="a regular expression"),
         accepted_by(re.compile, re.error, RecursionError, OverflowError),
     ] = OPTIONAL
-    functions: Functions = OPTIONAL
-    escapes: Escapes = OPTIONAL
-    nonprojective: Nonprojective = OPTIONAL
-    dependencies: Dependencies = OPTIONAL
+    functions: sentence.Functions = OPTIONAL
+    escapes: sentence.Escapes = OPTIONAL
+    nonprojective: sentence.Nonprojective = OPTIONAL
+    dependencies: sentence.Dependencies = OPTIONAL
     labels: Annotated[
         str,
         Meta(
@@ -210,8 +202,8 @@ class LanguageKeys(Filters):
         ),
         accepted_by(Labelling.parse),
     ] = OPTIONAL
-    final_punctuation: Final = OPTIONAL
-    derived: Derived = OPTIONAL
+    final_punctuation: sentence.Final = OPTIONAL
+    derived: sentence.Derived = OPTIONAL
     accept_loss: Annotated[
         bool | Annotated[float, Meta(ge=0, le=1)],
         Meta(title="true or a share from 0 to 1"),
@@ -263,7 +255,7 @@ def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
     return keys.given()
 
 
-def settings_of(**options: Any) -> SplitSettings:
+def settings_of(**options: Any) -> sentence.SplitSettings:
     """Return settings from keys of ``language.yaml``; None leaves a key out.
 
     Raises:
@@ -273,7 +265,7 @@ def settings_of(**options: Any) -> SplitSettings:
     return as_settings(check_settings(values, "command line"))
 
 
-def as_settings(values: Mapping[str, Any]) -> SplitSettings:
+def as_settings(values: Mapping[str, Any]) -> sentence.SplitSettings:
     """Return settings of checked values; keys of other things, such as ``files``, are left out."""
     share = float(values.get("accept_loss", 0))  # true allows any
-    return msgspec.convert({**values, "accept_loss": share}, SplitSettings)
+    return msgspec.convert({**values, "accept_loss": share}, sentence.SplitSettings)

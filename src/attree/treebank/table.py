@@ -70,6 +70,5 @@ def from_table(table: pa.Table) -> Iterator[Sentence]:
             spans = tuple(zip(row["starts"], row["ends"], row["labels"], strict=True))
             words, tags = tuple(row["words"]), tuple(row["tags"])
             partial, heads = row.get(PARTIAL.name, False), tuple(row.get(HEADS.name, ()))
-            yield Sentence(
-                words, tags, spans, row["file"], row["line"], partial=partial, heads=heads
-            )
+            file, line = row["file"], row["line"]
+            yield Sentence(words, tags, spans, file, line, partial=partial, heads=heads)
