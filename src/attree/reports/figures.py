@@ -93,21 +93,19 @@ def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
     """Draw a line for each parser, in the same style in every panel."""
     positions = _places(list(dict.fromkeys(row["column"] for row in rows)))
     for index, label in enumerate(labels):
-        line = _without_repeats([row for row in rows if row["label"] == label])
-        if not line:
-            continue
-        axes.errorbar(
-            [positions[row["column"]] for row in line],
-            [row["corpus_f1"] for row in line],
-            yerr=[row["corpus_f1_std"] or 0.0 for row in line],
-            label=label,
-            color=f"C{index % 10}",
-            marker=_MARKERS[index % len(_MARKERS)],
-            linestyle="--" if line[0]["source"] == ARTICLE else "-",
-            markersize=4,
-            linewidth=1.2,
-            capsize=3,
-        )
+        if line := _without_repeats([row for row in rows if row["label"] == label]):
+            axes.errorbar(
+                [positions[row["column"]] for row in line],
+                [row["corpus_f1"] for row in line],
+                yerr=[row["corpus_f1_std"] or 0.0 for row in line],
+                label=label,
+                color=f"C{index % 10}",
+                marker=_MARKERS[index % len(_MARKERS)],
+                linestyle="--" if line[0]["source"] == ARTICLE else "-",
+                markersize=4,
+                linewidth=1.2,
+                capsize=3,
+            )
     if axis == "trees" and min(positions.values(), default=0) > 0:
         axes.set_xscale("log")
         axes.minorticks_off()
@@ -248,11 +246,10 @@ def _heat_map(axes: Any, matrix: Matrix, title: str, sides: Mapping[str, Any]) -
 def _write_values(axes: Any, matrix: Matrix) -> None:
     low, high = np.nanmin(matrix), np.nanmax(matrix)
     for (row, column), value in np.ndenumerate(matrix):
-        if np.isnan(value):
-            continue
-        color = "white" if value < low + 0.6 * (high - low) else "black"
-        text = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
-        axes.text(column, row, f"{value:.0f}", **text)
+        if not np.isnan(value):
+            color = "white" if value < low + 0.6 * (high - low) else "black"
+            text = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
+            axes.text(column, row, f"{value:.0f}", **text)
 
 
 def tell(part: Any, *tips: str) -> None:

@@ -101,8 +101,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     ]
     headings = {row.parser: row.heading for row in rows}
     across = [x for x in tables if x.title.endswith(f": {HEADINGS['corpus_f1']}")]
-    plain: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 100}
-    configuration = yaml.safe_dump(run.configuration, **plain)
+    settings = yaml.safe_dump(run.configuration, sort_keys=False, allow_unicode=True, width=100)
     return {
         "sentences": scores.sentences(run, rows),
         "in_short": scores.in_short(rows),
@@ -128,7 +127,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
             if "." not in path.stem  # tables of an experiment's figures have a dot
         ],
         "speed": reading.speed(results),
-        "configuration": run.configuration and configuration.splitlines(),
+        "configuration": run.configuration and settings.splitlines(),
         "encoders": _encoders(results, parsers),
         "versions": {"Python": platform.python_version(), **versions(*_PACKAGES)},
         "notes": list(dict.fromkeys(notes)),
