@@ -131,10 +131,9 @@ class Proposer:
         try:
             result.scores = self._compare(sentences)
             if result.scores is None or result.scores[1] > result.scores[0]:
-                model = self._fit(gold_trees(sentences))
                 name = f"{len(sentences)} tree{'s' * (len(sentences) != 1)}"
                 name = f"{self._start.name} and {name}" if self._start.parser else name
-                self.parser, self.name = Parser(model), name
+                self.parser, self.name = Parser(self._fit(gold_trees(sentences))), name
                 self.learnt, result.took_over = len(sentences), True
         except Exception as error:  # annotating goes on with the current parser, whatever it is
             result.failed = str(error).strip().split("\n")[0] or type(error).__name__

@@ -166,8 +166,7 @@ class Session:
             more: dict[str, Any] = {"to": list(to)} if action == "move" else {}
             if action in ("label", "tag"):
                 more["label"] = label.strip()
-            where = {"start": start, "end": end}
-            shown.actions.append(self._record(shown.source, action, **where, **more))
+            shown.actions.append(self._record(shown.source, action, start=start, end=end, **more))
             self.version += 1
 
     def undo(self) -> None:
@@ -197,8 +196,7 @@ class Session:
         """
         with self.lock:
             shown = self._current()
-            tags = shown.drafts[-1].tags_of(shown.tree)
-            tree = tree_of(shown.source.words, shown.nodes(), tags)
+            tree = tree_of(shown.source.words, shown.nodes(), shown.drafts[-1].tags_of(shown.tree))
             brackets = tree.brackets()
             self._finish(
                 shown,
@@ -267,9 +265,8 @@ class Session:
 
     def _next(self) -> None:
         """Show the next sentence that fits the encoder."""
-        self.shown = None
-        if self._again:
-            self.shown = self._again.pop()
+        self.shown = self._again.pop() if self._again else None
+        if self.shown is not None:
             return
         for source in self._waiting:
             try:
@@ -297,8 +294,7 @@ class Session:
 
     @staticmethod
     def _record(source: OriginalSentence, action: str, **more: Any) -> dict[str, Any]:
-        where = {"file": source.file, "line": source.line}
-        return {"time": now(), "action": action, **where, **more}
+        return {"time": now(), "action": action, "file": source.file, "line": source.line, **more}
 
     def _log_training(self, training: Trained) -> None:
         """Log a training; if the sentence has no correction yet, show the new proposal."""
@@ -340,12 +336,9 @@ class Session:
             whole = node.end - node.start == len(shown.source.words)
             can_be_weak = not whole and (as_given or not node.fixed)
             sure = float(likely[span]) if likely is not None and can_be_weak else 1.0
-            how = {
-                "fixed": node.fixed and not as_given,
-                "given": as_given,
-                "weak": round(sure, 2) if sure < WEAK else None,
-            }
-            nodes.append(asdict(node) | how)
+            fixed = node.fixed and not as_given
+            weak = round(sure, 2) if sure < WEAK else None
+            nodes.append(asdict(node) | {"fixed": fixed, "given": as_given, "weak": weak})
         return {
             "file": shown.source.file,
             "line": shown.source.line,
@@ -391,9 +384,8 @@ def begin(request: AnnotationRequest, folder: Folder) -> Session:
     passed: Counter[str] = Counter()
     code, sentences = _to_annotate(request, folder, done, passed)
     parser = Parser.of(request.parser, device=request.device)
-    proposer = Proposer(parser, request.name, request.every)
     log = {"language": folder.path.name, "rules": code, "encoder": request.parser.encoder.slug}
-    session = Session(folder, sentences, passed, proposer, log)
+    session = Session(folder, sentences, passed, Proposer(parser, request.name, request.every), log)
     if session.shown is None:
         raise _no_sentence(request.texts[0], passed, before=bool(done))
     return session
