@@ -105,8 +105,7 @@ class Constraints:
         Raises:
             AttreeError: its spans contradict each other.
         """
-        whole = [] if partial else [(0, n_words, COMPLETE)]
-        return cls.of_marks([*whole, *spans])
+        return cls.of_marks(spans if partial else [(0, n_words, COMPLETE), *spans])
 
     def __bool__(self) -> bool:
         """Tell whether there is any constraint."""

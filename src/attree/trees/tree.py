@@ -110,9 +110,8 @@ class Tree:
             from nltk import Tree as NltkTree
 
             kind = NltkTree
-        plain = self.labels is None and self.tags is None
         leaves: list[Any] = list(self.words)
-        if not plain:
+        if self.labels is not None or self.tags is not None:
             tags = self.tags or (NO_LABEL,) * len(self.words)
             leaves = [kind(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
         root = nested(len(self.words), self.spans, self.labels)

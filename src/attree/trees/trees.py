@@ -231,19 +231,17 @@ class Trees:
             more.setdefault("tags", tuple(self.tag_names[code] for code in codes))
         if words is None:
             words = [f"w{number}" for number in range(int(self.n_words[place]))]
-        labels = None
         if self.labels is not None:
-            labels = tuple(self.label_names[code] for code in self.labels[here].tolist())
+            more["labels"] = tuple(self.label_names[code] for code in self.labels[here].tolist())
         scores = None if self.scores is None else tuple(self.scores[here].tolist())
         if self.marginals is not None and not np.isnan(self.marginals[here]).any():
             more["marginals"] = tuple(self.marginals[here].tolist())
         pairs = zip(self.starts[here].tolist(), self.ends[here].tolist(), strict=True)
-        return Tree(tuple(words), tuple(pairs), labels=labels, span_scores=scores, **more)
+        return Tree(tuple(words), tuple(pairs), span_scores=scores, **more)
 
     def each(self, words: Iterable[Sequence[str]]) -> Iterator[Tree]:
         """Yield every tree over its sentence's words."""
-        for row, sentence in enumerate(words):
-            yield self.of(row, sentence)
+        return (self.of(row, sentence) for row, sentence in enumerate(words))
 
     def bracketed(self, words: Iterable[Sequence[str]]) -> list[str]:
         """Return every tree on one line, see :meth:`attree.trees.tree.Tree.brackets`."""
