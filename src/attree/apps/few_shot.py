@@ -78,9 +78,8 @@ class FewShotPlan:
         Raises:
             AttreeError: a parser is unknown, or first weights are given but no parser is trained.
         """
-        names = (*UNSUPERVISED, *RECIPES)
         for name in self.parsers:
-            check_name(name, names, f"unknown parser {name!r}", near=True)
+            check_name(name, (*UNSUPERVISED, *RECIPES), f"unknown parser {name!r}", near=True)
         if self.start and self.parsers and not set(self.parsers) & set(RECIPES):
             problem = f"--start has no effect on {', '.join(self.parsers)}: they are not trained"
             fix = "leave it out, or name a parser of attree train"

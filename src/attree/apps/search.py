@@ -165,7 +165,6 @@ class Pattern:
                 too long.
         """
         rows = np.flatnonzero(some.trees.n_words).tolist()
-        files = [some.file[row] for row in rows]
         matches, refused = [], []
         for row in rows:
             tree = some.trees.of(row, some.words[row])
@@ -174,7 +173,7 @@ class Pattern:
                 matches += [Match(*where, *node, tree.words) for node in list(self.nodes(tree))]
             except RecursionError:
                 refused.append(f"{where[0]}:{where[1]}: this tree is too deep for the pattern")
-        return Found(files, matches, refused)
+        return Found([some.file[row] for row in rows], matches, refused)
 
 
 def search(pattern: Pattern, batches: Iterable[Rows]) -> Iterator[Found]:

@@ -218,12 +218,11 @@ def check_parser(parser: str) -> None:
         AttreeError: it is neither a name nor a file or folder.
     """
     if parser not in ready_parsers() and not os.path.lexists(parser):
-        problem = f"there is no parser {parser[:200]!r} here"
         fix = (
             f"give one of {', '.join(ready_parsers())} or the folder's new place: "
             'config={"parser": …}; for spacy.load config={"components": {"attree": {"parser": …}}}'
         )
-        raise AttreeError("unknown-parser", problem, fix=fix)
+        raise AttreeError("unknown-parser", f"there is no parser {parser[:200]!r} here", fix=fix)
 
 
 def _sentences(doc: Doc) -> list[list[Token]]:
@@ -430,10 +429,9 @@ def phrases(within: Doc | Span, *wanted: str) -> list[Span]:
     first, end = (bisect_left(parse.tokens, bound) for bound in (span.start, span.end))
     if wanted:
         _check_labelled(parse)
-    inside = range(bisect_left(parse.starts, first), bisect_left(parse.starts, end))
     return [
         _span(span.doc, parse, node)
-        for node in inside
+        for node in range(bisect_left(parse.starts, first), bisect_left(parse.starts, end))
         if parse.ends[node] <= end
         and {*parse.labels[node]}.intersection(wanted or parse.labels[node])
     ]

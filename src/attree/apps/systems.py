@@ -274,8 +274,7 @@ def evaluate_simple(
     """
     sentences = {item.line: item for item in read(path)}
     trees = ((Tree(one.words, one.phrases), (str(path), one.line)) for one in sentences.values())
-    gold = Gold.of_table(to_table(sentence_of(*tree) for tree in trees))
-    done = evaluate(gold, names, how)
+    done = evaluate(Gold.of_table(to_table(sentence_of(*tree) for tree in trees)), names, how)
     asked = [sentences[tree.line] for tree in done.gold.sentences]
     verdicts = {system.name: list(_judge(asked, system)) for system in done.systems}
     lines = [

@@ -219,5 +219,4 @@ def agreements(trees: Trees, heads: int) -> tuple[NDArray[np.float64], int]:
     shared = np.bincount(tree[inner], others, minlength=len(trees)).reshape(-1, heads)
     spans = trees.n_words[::heads] - 2
     scored = spans > 0
-    agreement = shared[scored] / (spans[scored, None] * max(heads - 1, 1))
-    return agreement.sum(0), int(scored.sum())
+    return (shared[scored] / (spans[scored, None] * max(heads - 1, 1))).sum(0), int(scored.sum())

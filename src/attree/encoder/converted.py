@@ -236,8 +236,7 @@ def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
     for file in files:
         with file.open("rb") as piece:
             hashlib.file_digest(piece, lambda: whole)  # goes on with the hash
-    digest = whole.hexdigest()
-    if digest == encoder.sha256:
+    if (digest := whole.hexdigest()) == encoder.sha256:
         return
     versions = set(map(_version, encoder.parts)) - {encoder.version}
     problem = f"version {' and '.join(sorted(versions))} of the package has another encoder"

@@ -73,11 +73,10 @@ def phrases_and_subtrees(
     base = first[trees.tree_of]
     phrases = np.unique(keys(trees.starts + base, trees.ends + base))
     subtrees = keys(*_subtrees(above))
-    found = subtrees[np.isin(subtrees, phrases)]
     headed = phrases[_leaving(phrases, above, punctuation) == 1]
     columns = [
         np.bincount(sentence[numbers // (words + 1)], minlength=count)
-        for numbers in (headed, phrases, found, subtrees)
+        for numbers in (headed, phrases, subtrees[np.isin(subtrees, phrases)], subtrees)
     ]
     return np.stack(columns, axis=1)
 

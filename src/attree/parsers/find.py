@@ -266,11 +266,10 @@ def find_trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     if description.encoder.fingerprint != encoder.fingerprint:
         problem = f"this parser was not trained with the encoder {encoder.slug}"
         raise AttreeError("other-encoder", problem, file=folder, fix=_NAME_IT)
-    hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(
         encoder,
         str(folder.absolute()),
-        digest([description.raw["recipe"], hashed]),
+        digest([description.raw["recipe"], hashlib.sha256(weights.read_bytes()).hexdigest()]),
         language=description.about.language,
         punctuation=description.about.table.punctuation or "",
         languages=description.raw["about"].get("languages", {}),

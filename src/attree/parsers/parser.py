@@ -348,8 +348,7 @@ class Parser:
 
             # torch's own threads share the products of a single batch
             threads = min(threads_of(self.model), len(prepared.batches))
-            done = list(in_threads(step, prepared.batches, threads))
-            trees.append(prepared.assemble(done))
+            trees.append(prepared.assemble(list(in_threads(step, prepared.batches, threads))))
             statuses.append(prepared.status)
             advance(len(prepared.status))
         return Trees.concatenate(trees), np.concatenate(statuses)
