@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -14,8 +15,11 @@ from nltk.tree import ParentedTree
 from attree.apps import search as module
 from attree.apps.reading import Reading
 from attree.apps.search import Pattern, search
+from attree.bulk.folder import MANIFEST
+from attree.bulk.manifest import Manifest, cut
 from attree.bulk.options import RowSettings
-from attree.bulk.output import Rows, Statistics, make_folders, write_shard
+from attree.bulk.output import Rows, Statistics, make_folders, remove_shard, write_shard
+from attree.raw_text.inputs import find_inputs
 from attree.trees.trees import Trees
 from tests.command_line import attree
 from tests.evaluation.reference import labelled_trees
@@ -130,6 +134,27 @@ def test_bulk_output_is_searched_without_its_empty_lines(tmp_path: Path) -> None
     done = attree("search", "NP < (X < dogs)", tmp_path)
     assert done.out == "in.txt:3: [NP dogs]\n" * 3
     assert done.err == "3 matches in 3 of 6 trees\n"
+
+
+def test_lines_that_a_bulk_output_lacks_are_told(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a cat\n" * 6)
+    files, _ = find_inputs([tmp_path / "in.txt"])
+    shards = tuple(cut(files, shard_lines=2, column="text"))
+    out = tmp_path / "out"
+    make_folders(out, RowSettings())
+    Manifest({}, tuple(files), shards).write(out / MANIFEST)
+    trees = Trees.from_spans([2, 2], [[(0, 2)]] * 2, [["NP"]] * 2)
+    for shard in shards:
+        rows = Rows(["in.txt"] * 2, [1, 2], [0] * 2, ["ok"] * 2, [["a", "cat"]] * 2, trees)
+        write_shard(out, shard.number, rows, Statistics(), RowSettings())
+    whole = attree("search", "NP", out)
+    assert whole.err == "6 matches in 6 of 6 trees\n"
+    remove_shard(out, 1)
+    part = attree("search", "NP", out)
+    told, found = part.err.splitlines()
+    assert re.findall(r"\d+", told.partition(str(out))[2]) == ["2", "6"]
+    assert found == "4 matches in 4 of 4 trees"
+    assert (part.status, part.out) == (0, "".join(whole.out.splitlines(keepends=True)[:4]))
 
 
 def test_a_tree_too_deep_for_a_pattern_costs_no_other(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ pytest.importorskip("distributed")
 from distributed import WorkerPlugin
 
 from attree.base import cluster
-from attree.base.cluster import Slurm, Wanted, connected, register
+from attree.base.cluster import Local, Slurm, Wanted, connected, register
 
 #: What another user tries: no certificate, or one of his own.
 ATTACK = """
@@ -98,6 +100,34 @@ def test_workers_that_never_start_are_one_line(monkeypatch: pytest.MonkeyPatch) 
     with refused("no-workers"), connected("local", Wanted(count=1)):
         pass
     assert len(tried) == 3
+
+
+@pytest.mark.parametrize(
+    ("chosen", "gpus", "given"),
+    [
+        ("4,5", 2, ["4", "5", "4"]),
+        ("GPU-1a", 1, ["GPU-1a"] * 3),
+        (None, 2, ["0", "1", "0"]),
+        ("4,5", 0, [None] * 3),  # as it is
+    ],
+)
+def test_workers_share_the_gpus_that_the_user_chose(
+    chosen: str | None,
+    gpus: int,
+    given: list[str | None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+
+    def start(workers: dict[int, Any], **_: object) -> Any:
+        return nullcontext([one["options"]["env"] for one in workers.values()])
+
+    monkeypatch.setattr(cluster, "SpecCluster", start)
+    with Local(Wanted(count=3, gpus=gpus)).running(tmp_path) as environments:
+        assert [one.get("CUDA_VISIBLE_DEVICES") for one in environments] == given
 
 
 @pytest.fixture

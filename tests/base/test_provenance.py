@@ -195,6 +195,18 @@ def test_a_statement_changes_the_hash(write: Write) -> None:
     assert provenance.code_hash(RANK) != before
 
 
+def test_a_table_of_a_module_s_name_changes_its_hash(write: Write) -> None:
+    found = [[provenance.code_hash(entry) for entry in (RANK, DRAW)]]
+    for name, text in (("ranking", "a: 1"), ("ranking", "a: 2"), ("more", "a: 1")):
+        write(f"stage/{name}.yaml", text)
+        found.append([provenance.code_hash(entry) for entry in (RANK, DRAW)])
+    rank, draw = zip(*found, strict=True)
+    assert len({*rank[:3]}) == 3 and rank[3] == rank[2]
+    assert len({*draw}) == 1
+    write("stage/command.yaml", "a: 1")
+    assert provenance.code_hash(RANK) != rank[3] and provenance.code_hash(DRAW) != draw[3]
+
+
 def test_a_renamed_module_changes_the_hash(write: Write) -> None:
     before = provenance.code_hash(RANK)
     write("other/totals.py", "def add(x):\n    return x\n")

@@ -236,6 +236,28 @@ def test_folders_are_read_in_natural_order(tmp_path: Path) -> None:
     assert sorted(["b10", "b9", "a"], key=natural) == ["a", "b9", "b10"]
 
 
+@pytest.mark.parametrize(
+    ("inputs", "names"),
+    [
+        (["texts", "texts/b.txt"], "a.txt b.txt"),
+        (["texts/b.txt", "texts"], "b.txt a.txt"),
+        (["texts", "texts"], "a.txt b.txt"),
+        (["texts/b.txt", "link.txt", "texts/b.txt"], "b.txt"),
+        (["link.txt", "texts"], "link.txt a.txt"),
+    ],
+)
+def test_a_folder_and_a_file_in_it_give_each_file_once(
+    tmp_path: Path, inputs: list[str], names: str
+) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (folder / name).write_text(name)
+    (tmp_path / "link.txt").symlink_to(folder / "b.txt")
+    found, left_out = find_inputs([tmp_path / name for name in inputs])
+    assert [Path(file.name).name for file in found] == names.split() and not left_out
+
+
 def test_absent_and_unreadable_inputs_are_named(tmp_path: Path) -> None:
     with refused("missing-file", file="nowhere.txt"):
         find_inputs([tmp_path / "nowhere.txt"])

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import nltk
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from attree.base.options import TextOptions
@@ -72,6 +74,24 @@ def test_text_json_ids_and_rows_that_are_too_long(run: Run, tmp_path: Path) -> N
     assert "a.txt:3: a sentence of 70 words is too long" in refused.stdout
 
 
+@pytest.mark.parametrize("options", [["--tokenizer", "whitespace"], ["--language", "en"]])
+@pytest.mark.parametrize("name", ["in.jsonl", "in.parquet"])
+def test_words_that_are_given_come_back_without_white_space_at_their_ends(
+    run: Run, tmp_path: Path, name: str, options: list[str]
+) -> None:
+    given = [["the ", "cat", "\u00a0sat"], ["\ta", " ", "dog\n"], ["b", "c d"], ["e\u2003"]]
+    if name.endswith("jsonl"):
+        lines = "".join(json.dumps({"text": words}) + "\n" for words in given)
+        (tmp_path / name).write_text(lines)
+    else:
+        pq.write_table(pa.table({"text": given}), tmp_path / name)
+    assert run(tmp_path / name, "--output", tmp_path / "out", *options).exit_code == 0
+    rows = list(read_trees(tmp_path / "out"))
+    assert [row["status"] for row in rows] == ["ok", "ok", "malformed", "ok"]
+    assert [row["words"] for row in rows] == [["the", "cat", "sat"], ["a", "dog"], [], ["e"]]
+    assert [len(row["spans"]) for row in rows] == [2, 1, 0, 0]
+
+
 def test_standard_input_comes_back_in_brackets(run: Run) -> None:
     text = "The cat sat. It slept!\n\nthe old man\n"
     ran = run("-", "--to", "brackets", input=text)
@@ -90,6 +110,36 @@ def test_standard_input_comes_back_in_brackets(run: Run) -> None:
     for more in ([], ["--output", "-"]):
         with refused("no-output", "--output"):
             run("some.txt", *more)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--limit 3", "--workers 2", "--too-long skip", "--tokens-per-batch 64", "--id name"),
+        *("--shard-lines 9", "--restart", "--unlock", "--scheduler tls://127.0.0.1:1"),
+        "--slurm queue=a",
+    ],
+)
+def test_options_without_effect_on_standard_input_are_refused(run: Run, option: str) -> None:
+    with refused("option-without-effect", option.split()[0]):
+        run("-", *option.split(), input="the cat sat\n")
+
+
+def test_standard_input_heeds_the_most_words_and_brackets(run: Run) -> None:
+    text = "the old man who lived near the harbour\nthe cat\n"
+    options = ("--tokenizer", "whitespace", "--to", "brackets", "--max-words")
+    few, many = (run("-", *options, most, input=text).stdout.splitlines() for most in (3, 9))
+    assert few[0] != many[0] and few[1] == many[1]
+    for lines in (few, many):
+        trees = map(nltk.Tree.fromstring, lines)
+        assert [" ".join(tree.leaves()) for tree in trees] == text.splitlines()
+
+
+def test_a_byte_order_mark_of_standard_input_is_no_text(run: Run) -> None:
+    text = "the cat\n\ufeffsat\n"
+    for options in (["--tokenizer", "whitespace"], ["--language", "en"]):
+        plain, marked = (run("-", *options, input=mark + text).stdout for mark in ("", "\ufeff"))
+        assert marked == plain and len(plain.splitlines()) == 2
 
 
 def test_a_parser_trained_without_punctuation_says_so(capsys: pytest.CaptureFixture[str]) -> None:

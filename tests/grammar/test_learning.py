@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,24 @@ def test_seeds_differ_and_other_settings_are_not_mixed(text: Path, tmp_path: Pat
         run(more, tmp_path / "out")
     learn([text], tmp_path / "out", seed=1, recipe=RECIPE, restart=True)
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_text_with_other_words_is_another_run(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where they have the same letters: words of punctuation, or capitals."""
+    text.write_text("\n".join(text.read_text().splitlines()[:20]))
+    other, once = text.with_name("other.txt"), replace(RECIPE, epochs=1)
+    kill_at_the_third(text, tmp_path / "killed", monkeypatch)
+    run(text, tmp_path / "out", once)
+    weights = (tmp_path / "out/weights.safetensors").read_bytes()
+    for pattern, words in ((r"$", " ."), (r" saw", " - saw"), (r"^the", "The")):
+        other.write_text(re.sub(pattern, words, text.read_text(), flags=re.MULTILINE))
+        with refused("other-run", file=".killed.checkpoints"):
+            run(other, tmp_path / "killed")
+        with refused("other-run", file="out"):
+            run(other, tmp_path / "out", once)
+    assert (tmp_path / "out/weights.safetensors").read_bytes() == weights
 
 
 def test_batches_have_one_length_and_miss_no_sentence() -> None:
@@ -280,6 +298,19 @@ def test_text_and_trees_are_read_together(
     assert told and sum(map(int, told.groups())) == 6 + 3 and told[3] == "1"
     said = (tmp_path / "out/grammar.json").read_text(encoding="utf-8")
     assert '"slept"' in said and '"more.txt"' in said
+
+
+def test_lines_that_are_passed_over_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, fine = tmp_path / "a.txt", tmp_path / "b.txt"
+    path.write_bytes(b"the cat\nb\x07ll\n\n\x1b[0m\nthe dog\n")
+    fine.write_text("the man\n")
+    sentences, names = read_sentences([path, fine])
+    assert sentences == [["the", "cat"], ["the", "dog"], ["the", "man"]]
+    assert names == ["a.txt", "b.txt"]
+    (told,) = capsys.readouterr().err.splitlines()
+    assert re.findall(r"\d+", told) == ["2"] and told.endswith("control")
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,31 @@ def test_sentences_that_a_parser_was_trained_on_are_told(tmp_path: Path) -> None
     for table in crosslingual(rows, "T"):
         assert "UPOA, french: it was trained on 7 of the 10 sentences." in table.note
         assert "german: it was trained" not in table.note
+
+
+@pytest.mark.parametrize(
+    ("tests", "told"),
+    [
+        ({"german": [2, 2]}, ["2"]),
+        ({"german": [2, 3], "korean": [1, 1]}, ["4"]),  # encoders have other limits
+        ({"german": [0, 0]}, []),
+    ],
+)
+def test_sentences_past_the_limit_are_counted_once_a_test_set(
+    tmp_path: Path, tests: dict[str, list[int]], told: list[str]
+) -> None:
+    counted = {"total": 10, "scored": 10, "skipped": 0}
+    summaries = [
+        _summary(name, parser, sentences={**counted, "fallback": past})
+        for name, counts in tests.items()
+        for parser, past in zip(("UPOA", "UPIO"), counts, strict=True)
+    ]
+    rows = _rows(tmp_path, *summaries)
+    assert [re.findall(r"\d+", table.note) for table in crosslingual(rows, "T")] == [told] * 2
+    figures = [table for table in language(rows) if table.rows[0][:1] == ["UPOA"]][::2]
+    assert [re.findall(r"\d+", table.note) for table in figures] == [
+        [str(max(counts))] * any(counts) for counts in tests.values()
+    ]
 
 
 def test_two_encoders_of_one_parser_get_a_column_each(tmp_path: Path) -> None:

@@ -93,8 +93,10 @@ class PieceTokeniser:
         backend.no_padding()
         # a word that is spelled like a special token must not act as one
         backend.encode_special_tokens = True
-        added = backend.get_added_tokens_decoder().items()
-        self._special = {number for number, token in added if token.special}
+        # their numbers in the encoder: the library may have been given only some of the pieces
+        ids = backend.get_vocab() if splitter.unigram is None else splitter.unigram.ids
+        added = backend.get_added_tokens_decoder().values()
+        self._special = {ids.get(token.content) for token in added if token.special}
         self._before, self._after = _specials(backend)
         self._known: dict[str, tuple[int, ...]] = {}
         self._unread: set[str] = set()

@@ -361,8 +361,8 @@ class TrainedSettings(Keys):
         objective: an objective
         association: the projection's association as it is, or its logarithm
         decoder: a decoder
-        threshold: the marginal below which spans are dropped, from 0 to 1, or chosen (on trees of
-            the training set that are not drawn)
+        threshold: the marginal below which spans are dropped, from 0 to 1; in experiments also
+            chosen (on trees of the training set that are not drawn)
         dropout: a share from 0 to 1
         learning_rate: a number above 0, at most 1
         label_layers: a list of the hidden states that labels and tags are read from, in experiments
