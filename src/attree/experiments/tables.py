@@ -12,13 +12,7 @@ from attree.base.tables import ARTICLE, BASELINE, CEILING, COMPUTED, Table, numb
 from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import read_record
 from attree.plan.rows import SHOWN
-from attree.reports.tables.summaries import (
-    BASELINES,
-    ScoreRow,
-    heading_of,
-    read_published,
-    score_rows,
-)
+from attree.reports.tables.summaries import ScoreRow, heading_of, read_published, score_rows
 
 _RECALL = "recall_"
 
@@ -137,11 +131,11 @@ def cells(
             across.setdefault(cell.panel, {})[cell.column] = None
     rows = score_rows(summaries, {})
     for row in rows:
-        if row.parser not in BASELINES:
+        if not row.is_baseline:
             computed.append(_scored_cell(row, "/".join(row.test), across, heading_of(row, rows)))
     baselines = []
     for test in dict.fromkeys(row.test for row in rows):
-        fixed = [row for row in rows if row.test == test and row.parser in BASELINES]
+        fixed = [row for row in rows if row.test == test and row.is_baseline]
         columns = across.get(test[0], ["/".join(test)])
         baselines += [_scored_cell(row, column, across) for column in columns for row in fixed]
     made = computed + baselines
@@ -312,8 +306,7 @@ def _labels(cells: Sequence[Cell], column: str, title: str) -> Table:
 def _note(cells: Sequence[Cell]) -> str:
     """Return the note below a table: draws, sets of trees, settings that were chosen."""
     parts = []
-    draws = max((cell.draws for cell in cells), default=1)
-    if draws > 1:
+    if (draws := max((cell.draws for cell in cells), default=1)) > 1:
         parts.append(f"Mean ± standard deviation (maximum) of up to {draws} draws.")
     if any("trees" in note for cell in cells for note in cell.notes):
         parts.append("[n trees]: the set holds no more than these.")

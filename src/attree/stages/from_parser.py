@@ -8,17 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from attree.base import schemas
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.base.schemas import (
-    ASSOCIATIONS_SCHEMA,
-    PARTLY_BRACKETED,
-    SENTENCES_SCHEMA,
-    WORDS_SHOWN,
-    origin,
-    read_table,
-)
 from attree.base.terminal import progress
 from attree.encoder.load import load_encoder
 from attree.encoder.source import find_encoder
@@ -64,19 +57,18 @@ def write_parses(
         AttreeError: the parser was trained on some sentences, or a sentence is too long.
     """
     trained = model.trained
-    table, metadata = read_table(sentences, schema=PARTLY_BRACKETED)
+    table, metadata = schemas.read_table(sentences, schema=schemas.PARTLY_BRACKETED)
     words = table.column("words").to_pylist()
     constraints = list(_read_constraints(table)) if keep_known else []
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
     if too_long == "error":
-        fix = "pass --too-long right_branching or --too-long skip"
-        pieces_of(model.encoder, words, fix=fix)
+        pieces_of(model.encoder, words, fix="pass --too-long right_branching or --too-long skip")
     matrices: dict[int, NDArray[np.float32]] = {}
 
     def keep(rows: NDArray[np.int64], features: Any) -> None:
         if associations and model.has_association:
             pairs = zip(rows.tolist(), model.associations(features), strict=True)
-            matrices.update((row, matrix) for row, matrix in pairs if len(matrix) <= WORDS_SHOWN)
+            matrices.update(pair for pair in pairs if len(pair[1]) <= schemas.WORDS_SHOWN)
 
     with progress("parsing", total=len(words)) as advance:
         trees, status = Parser(model).trees(
@@ -114,8 +106,8 @@ def _association_table(parses: Parses, matrices: Mapping[int, NDArray[np.float32
     flat = {position: matrix.ravel() for position, matrix in matrices.items()}
     shares = [None if likely is None else likely[starts[row] : starts[row + 1]] for row in rows]
     columns = [parses.sentence[rows], shares, [flat.get(row) for row in rows]]
-    arrays = list(map(pa.array, columns, ASSOCIATIONS_SCHEMA.types))
-    return pa.table(arrays, schema=ASSOCIATIONS_SCHEMA)
+    arrays = list(map(pa.array, columns, schemas.ASSOCIATIONS_SCHEMA.types))
+    return pa.table(arrays, schema=schemas.ASSOCIATIONS_SCHEMA)
 
 
 def _trained_on(trained: TrainedParser) -> str:
@@ -147,7 +139,7 @@ def write_speeds(
         first: how many sentences of the table are parsed.
         device: as for :func:`attree.encoder.load.load_encoder`.
     """
-    table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
+    table, metadata = schemas.read_table(sentences, schema=schemas.SENTENCES_SCHEMA)
     words = table["words"].slice(0, first).to_pylist()
     chosen = Overrides(encoder=str(encoder))
     sources = {name: find_parser(path, chosen) for name, path in parsers.items()}
@@ -158,7 +150,7 @@ def write_speeds(
         used = loaded if alike else load_encoder(source.encoder, device=device, threads=1)
         speeds[name] = Parser(source.on(used)).sentences_a_second(words)
     made = {
-        **origin(metadata),
+        **schemas.origin(metadata),
         "encoder": loaded.slug,
         "sentences": len(words),
         "sentences_a_second": speeds,

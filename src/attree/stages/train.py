@@ -23,21 +23,12 @@ from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import default_encoder
+from attree.training import recipes
 from attree.training.adapting import train_adapter
 from attree.training.card import card, scored
 from attree.training.choice import Chosen
 from attree.training.options import Fitting, Layers
 from attree.training.parser import TrainedModel, TrainedParser, save_parser
-from attree.training.recipes import (
-    ABOUT,
-    FILES,
-    RECIPES,
-    WEIGHTS,
-    WITH_LABELS,
-    WITHOUT_LABELS,
-    FewShotRecipe,
-    TrainingPlan,
-)
 from attree.training.self_training import fit_in_rounds
 from attree.training.start import Start
 
@@ -59,7 +50,7 @@ class TrainingRequest:
         given: names of the recipe's settings that were asked for; those of ``fitting`` tell it.
     """
 
-    recipe: FewShotRecipe
+    recipe: recipes.FewShotRecipe
     encoder: str | Path | None = None
     fitting: Fitting = field(default_factory=Fitting)
     seed: int = 0
@@ -73,8 +64,8 @@ class TrainingRequest:
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
     """Refuse, before training, a folder that holds a parser or other files."""
-    written = {ABOUT, WEIGHTS}
-    check_folder(folder, FILES, written, ABOUT, what="a trained parser", overwrite=overwrite)
+    files, signs, last = recipes.FILES, {recipes.ABOUT, recipes.WEIGHTS}, recipes.ABOUT
+    check_folder(folder, files, signs, last, what="a trained parser", overwrite=overwrite)
 
 
 def train_parser(
@@ -115,7 +106,8 @@ def _folder(
 def start_of(request: TrainingRequest, chosen: Chosen) -> Start:
     """Return the start that is asked for; by default the default parser if its weights fit."""
     fitting = request.fitting
-    fits = request.recipe.parts in [RECIPES[name].parts for name in (WITH_LABELS, WITHOUT_LABELS)]
+    names = (recipes.WITH_LABELS, recipes.WITHOUT_LABELS)
+    fits = request.recipe.parts in [recipes.RECIPES[name].parts for name in names]
     asked = request.encoder or request.layers or fitting.size or fitting.specials
     if fitting.start is None and (asked or not fits):
         return Start()
@@ -154,15 +146,15 @@ def train(
     encoder = load_encoder(described, device=request.device, trained=bool(recipe.rank))
     settings = asdict(request.fitting) | {"seed": request.seed, "shares": chosen.shares}
     settings = {name: value for name, value in settings.items() if value is not None}
-    plan, given = TrainingPlan(recipe, request.layers, **settings), {*request.given, *settings}
-    plan = start.plan(plan, encoder, trees, given=given)
+    plan = recipes.TrainingPlan(recipe, request.layers, **settings)
+    plan = start.plan(plan, encoder, trees, given={*request.given, *settings})
     if recipe.rank:
         state = folder and folder / "adapting" / "checkpoint.pt"
         weights, learned = train_adapter(
             encoder, verify(described), trees, plan, resume=state, progress=progress
         )
         with TemporaryDirectory(prefix="attree-") as temporary:
-            save_file(weights, path := Path(temporary) / WEIGHTS)
+            save_file(weights, path := Path(temporary) / recipes.WEIGHTS)
             encoder = load_encoder(with_adapter(described, path), device=request.device)
     parser = fit_in_rounds(
         encoder,
