@@ -153,9 +153,7 @@ def heed_termination() -> None:
 
     def handle(number: int, frame: Any) -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: end(128 + signal.SIGTERM))
-        late = threading.Timer(_SECONDS_TO_END, end, (128 + signal.SIGTERM,))
-        late.daemon = True
-        late.start()
+        end_after(_SECONDS_TO_END, 128 + signal.SIGTERM)
         os.write(2, b"attree: stopped by SIGTERM\n")  # the signal may have interrupted a print
         sys.exit(128 + signal.SIGTERM)
 
@@ -200,6 +198,13 @@ def end(status: int) -> NoReturn:
         with contextlib.suppress(OSError):
             _remove(path)
     os._exit(status)
+
+
+def end_after(seconds: float, status: int) -> None:
+    """End as :func:`end` does if this process is still there by then."""
+    late = threading.Timer(seconds, end, (status,))
+    late.daemon = True
+    late.start()
 
 
 def leave() -> None:

@@ -5,7 +5,6 @@ import errno
 import os
 import queue
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attree.base.errors import AttreeError
-from attree.base.process import end
+from attree.base.process import end, end_after
 from attree.base.terminal import say
 from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note
 from attree.bulk.manifest import LinesOfFile, Manifest, Shard, payloads
@@ -126,9 +125,7 @@ class Driver:
                 end(130)
             self._outcome.stopped = True
             # shards in flight that take too long are left to the next run
-            late = threading.Timer(_SECONDS_TO_FINISH, end, (130,))
-            late.daemon = True
-            late.start()
+            end_after(_SECONDS_TO_FINISH, 130)
             message = (
                 "\nattree: finishing the shards in flight, "
                 f"{_SECONDS_TO_FINISH:.0f} s at most; Ctrl-C again stops now\n"
