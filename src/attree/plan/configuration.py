@@ -50,6 +50,8 @@ Names = Different[str]
 AnyNames = Annotated[list[str], unique]
 Set = Annotated[str, Meta(description="language/split", pattern=_SET)]
 Sets = Some[Set]
+Dropout = Annotated[int, Meta(ge=0, le=0)] | Annotated[float, Meta(ge=0, le=0.9)]
+Metric = Annotated[str, one_of("attree.plan.rows:SHOWN")]
 Trees = Annotated[Literal["all"] | Above0, Meta(description="all, or how many trees are drawn")]
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1, description="a whole number, the seed of the draw")]
 
@@ -474,9 +476,7 @@ class Run(Keys):
     across: list[int | str] = several()
     layers: Some[int | str | None] = several(None)
     candidates: list[int | str] = several()
-    dropouts: list[Annotated[int, Meta(ge=0, le=0)] | Annotated[float, Meta(ge=0, le=0.9)]] = (
-        several()
-    )
+    dropouts: list[Dropout] = several()
     sizes: Some[From0] = several(0)
     max_words: Some[int | None] = several(None)
     heads: str | None = None
@@ -507,9 +507,7 @@ class ExperimentSettings(Keys):
     title: str
     columns: Annotated[str, one_of("attree.base.tables:AXES")]
     runs: list[Run]
-    metrics: Some[Annotated[str, one_of("attree.plan.rows:SHOWN")]] = several(
-        "corpus_f1", "sentence_f1"
-    )
+    metrics: Some[Metric] = several("corpus_f1", "sentence_f1")
     labels: bool = False
     picture: bool = False
     weights: bool = False

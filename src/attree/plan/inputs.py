@@ -83,9 +83,8 @@ class Encoders(Section):
     def files(self, wildcards: Any) -> list[str]:
         """Return the files of an encoder that is a folder."""
         folder = self.config.encoders[wildcards.encoder].given().get("path")
-        return (
-            sorted(str(file) for file in Path(folder).glob("*") if file.is_file()) if folder else []
-        )
+        files = Path(folder).glob("*") if folder else ()
+        return sorted(str(file) for file in files if file.is_file())
 
     def options(self, wildcards: Any) -> str:
         """Return the options of finding one."""
@@ -318,12 +317,12 @@ class Comparisons(Tables):
 
     def with_grammars(self, wanted: bool) -> list[str]:
         """Return the comparisons that need a grammar, or the others if not ``wanted``."""
-        return [
-            name
-            for name, rows in self.plan.comparisons.items()
-            if wanted
-            is any(m.encoder == GRAMMAR for row in rows for m in (row, *self.plan.members(row)))
-        ]
+
+        def has_grammar(rows: Iterable[TableRow]) -> bool:
+            return any(m.encoder == GRAMMAR for row in rows for m in (row, *self.plan.members(row)))
+
+        compared = self.plan.comparisons.items()
+        return [name for name, rows in compared if has_grammar(rows) is wanted]
 
     def speeds(self, wildcards: Any) -> list[str]:
         """Return a file of speeds for each encoder and split."""

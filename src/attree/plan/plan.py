@@ -137,7 +137,6 @@ class Plan:
     def _rows(self, name: str, runs: Sequence[Entry]) -> Iterable[TableRow]:
         """Yield the rows of a table or comparison, in its order."""
         config = self.config
-        parsers = [*config.parsers, *config.averages]
         for position, run in enumerate(runs):
             where, split = f"{name}.runs[{position}]", run.split
             every = run.languages == "all"
@@ -145,7 +144,7 @@ class Plan:
             for encoder in run.encoders:
                 check_exists(encoder, config.encoders, f"{where}: encoder")
                 for parser in run.parsers:
-                    check_exists(parser, parsers, f"{where}: parser")
+                    check_exists(parser, [*config.parsers, *config.averages], f"{where}: parser")
                     for language in languages:
                         self._check_members(parser, language, split, where)
                         yield TableRow(encoder, parser, language, split)
