@@ -92,9 +92,8 @@ def train_command(
         (first, *also), rest = paths[: len(sentences)], paths[len(sentences) :]
         more, evaluated = rest[: len(structure or ())], rest[len(structure or ()) :]
         if parser is None:
-            best = default_recipe(
-                read_table(path, schema=PARTLY_BRACKETED)[0] for path in (first, *also)
-            )
+            read = (read_table(path, schema=PARTLY_BRACKETED) for path in (first, *also))
+            best = default_recipe(table for table, _ in read)
             say(f"attree: training {best}; --parser chooses another")
             chosen = adapted(recipe(best), **changes.given())
         request = session.TrainingRequest(

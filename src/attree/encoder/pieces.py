@@ -120,15 +120,11 @@ class PieceTokeniser:
         of_word = [self._known[word] for word in words]
         counts = [len(ids) for ids in of_word]
         before, after, n_pieces = self._before, self._after, sum(counts)
-        ids = np.fromiter(
-            chain(before, chain.from_iterable(of_word), after),
-            dtype=np.int32,
-            count=n_pieces + len(before) + len(after),
-        )
+        every = chain(before, chain.from_iterable(of_word), after)
+        ids = np.fromiter(every, np.int32, count=n_pieces + len(before) + len(after))
         word_of = np.full(len(ids), -1, dtype=np.int32)
-        word_of[len(before) : len(before) + n_pieces] = np.repeat(
-            np.arange(len(words), dtype=np.int32), counts
-        )
+        numbers = np.repeat(np.arange(len(words), dtype=np.int32), counts)
+        word_of[len(before) : len(before) + n_pieces] = numbers
         n_unknown = sum(word in self._unread for word in words) if self._unread else 0
         return Pieces(ids, word_of, len(words), n_unknown, len(ids) > self.max_pieces)
 

@@ -249,11 +249,8 @@ def _json_lines(column: Any) -> Iterator[bytes]:
     except UnicodeDecodeError:
         values = [_value(column[row]) for row in range(len(column))]
     for value in values:
-        line = json.dumps(
-            value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value,
-            default=str,
-        )
-        yield line.encode() + b"\n"
+        text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+        yield json.dumps(text, default=str).encode() + b"\n"
 
 
 def _value(scalar: Any) -> Any:

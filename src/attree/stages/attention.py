@@ -94,7 +94,7 @@ def compute_attention(
         encoder = settle_dtype(encoder, settings.device, elsewhere=settings.scheduler is not None)
     table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
-        tasks = _tasks(sentences, table, encoder, columns, output, settings)
+        tasks = list(_tasks(sentences, table, encoder, columns, output, settings))
         keys = [(shard_metadata(Path(task.shard)) or {}).get("key") for task in tasks]
         todo = [x for x, key in zip(tasks, keys, strict=True) if key != x.metadata["key"]]
         missing = sum(task.stop - task.start for task in todo)
@@ -117,7 +117,7 @@ def _tasks(
     columns: Mapping[str, Column],
     output: Path,
     settings: StageSettings,
-) -> list[ShardTask]:
+) -> Iterator[ShardTask]:
     common = {
         "code": code_hash(*CODE, not_run=not_run_by(column.source for column in columns.values())),
         "encoder": encoder.fingerprint,
@@ -125,15 +125,12 @@ def _tasks(
         "columns": {name: asdict(column) for name, column in columns.items()},
         "too_long": settings.too_long,
     }
-    tasks = []
     for index, start in enumerate(range(0, table.num_rows, settings.partition_size)):
         stop = min(start + settings.partition_size, table.num_rows)
         key = digest({**common, "content": _content(table.slice(start, stop - start))})
         shard = _folder(output) / f"{key}-{index:05d}.parquet"
         metadata = {"key": key, **common}
-        task = ShardTask(str(sentences), start, stop, str(shard), columns, settings, metadata)
-        tasks.append(task)
-    return tasks
+        yield ShardTask(str(sentences), start, stop, str(shard), columns, settings, metadata)
 
 
 def _content(rows: pa.Table) -> str:

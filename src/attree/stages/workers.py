@@ -37,9 +37,8 @@ class EncoderPlugin(WorkerPlugin):
         """Load the encoder; Dask calls this when a worker starts."""
         from attree.encoder.load import load_encoder
 
-        self.loaded = load_encoder(
-            self.encoder, device=self._device(worker), threads=self.settings.threads
-        )
+        device, threads = self._device(worker), self.settings.threads
+        self.loaded = load_encoder(self.encoder, device=device, threads=threads)
 
     def _device(self, worker: Worker) -> str | None:
         """Return this worker's device; workers take the GPUs in turn."""

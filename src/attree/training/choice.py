@@ -124,10 +124,8 @@ def _hold_out(table: pa.Table, choice: Choice, barred: set[int]) -> list[int]:
 def _read_rows(table: pa.Table, rows: Sequence[int], unlabelled: int) -> GoldTrees:
     """Read trees of some rows, without labels and tags from row ``unlabelled`` on."""
     trees = read_trees(table, rows)
-    gold = [
-        tree if row < unlabelled else tree.without_labels()
-        for row, tree in zip(rows, trees.gold, strict=True)
-    ]
+    pairs = zip(rows, trees.gold, strict=True)
+    gold = [tree if row < unlabelled else tree.without_labels() for row, tree in pairs]
     return replace(trees, gold=gold)
 
 

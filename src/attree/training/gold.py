@@ -135,9 +135,8 @@ def partly_bracketed_tree(
         AttreeError: spans contradict each other, or lie outside the sentence.
     """
     try:
-        constraints = Constraints.of_marks(
-            (int(i), int(j), label) for (i, j), label in zip(spans, labels, strict=True)
-        )
+        pairs = zip(spans, labels, strict=True)
+        constraints = Constraints.of_marks((int(i), int(j), label) for (i, j), label in pairs)
         constraints.check(n_words)
     except AttreeError as error:
         raise error.replace(problem=f"tree {name}: {error.problem}", fix="correct it") from None
