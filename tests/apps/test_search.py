@@ -155,6 +155,7 @@ def test_lines_that_a_bulk_output_lacks_are_told(tmp_path: Path) -> None:
     assert re.findall(r"\d+", told.partition(str(out))[2]) == ["2", "6"]
     assert found == "4 matches in 4 of 4 trees"
     assert (part.status, part.out) == (0, "".join(whole.out.splitlines(keepends=True)[:4]))
+    assert len(attree("search", "NP", out / "trees").err.splitlines()) == 2
 
 
 def test_a_tree_too_deep_for_a_pattern_costs_no_other(tmp_path: Path) -> None:

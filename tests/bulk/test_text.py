@@ -117,7 +117,7 @@ def test_standard_input_comes_back_in_brackets(run: Run) -> None:
     [
         *("--limit 3", "--workers 2", "--too-long skip", "--tokens-per-batch 64", "--id name"),
         *("--shard-lines 9", "--restart", "--unlock", "--scheduler tls://127.0.0.1:1"),
-        "--slurm queue=a",
+        *("--slurm queue=a", "--column words"),
     ],
 )
 def test_options_without_effect_on_standard_input_are_refused(run: Run, option: str) -> None:

@@ -42,7 +42,8 @@ class Reading:
         read: list[Path] = []
         for path in distinct(inputs):
             if is_output(path):
-                run = status(path) if (path / MANIFEST).is_file() else {"lines": 0}
+                folder = path.parent if path.name == "trees" else path
+                run = status(folder) if (folder / MANIFEST).is_file() else {"lines": 0}
                 if missing := run["lines"] - run.get("lines_whole", 0):
                     say(f"attree: {path}: {missing:,} of {run['lines']:,} lines are not parsed yet")
                 yield from read_shards(path)
