@@ -153,13 +153,18 @@ def test_changed_code_runs_what_it_decides(rerun: Checkout, run: bool) -> None:
     assert shards(rerun) == before
 
 
-def test_a_changed_scorer_parses_a_corpus_anew_in_its_own_folder(rerun: Checkout) -> None:
+@pytest.mark.parametrize("run", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_a_changed_scorer_parses_a_corpus_anew_in_its_own_folder(
+    rerun: Checkout, run: bool
+) -> None:
     manifest = rerun.folder / "results/corpus/news/manifest.json"
     before = read_json(manifest)
     add(rerun.source / "attree/training/objectives.py", "_CHANGED = 1")
     assert rerun.plan("corpus").jobs == []
     add(rerun.source / "attree/scoring/prefix.py", "_CHANGED = 1")
-    assert "parse_corpus" in rerun.run("corpus").rules
+    assert "parse_corpus" in (rerun.run if run else rerun.plan)("corpus").rules
+    if not run:
+        return
     after = read_json(manifest)
     assert after["settings"]["code"] != before["settings"]["code"]
     assert after["shards"] == before["shards"]
