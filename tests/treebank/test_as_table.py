@@ -115,6 +115,19 @@ def test_treebanks_of_several_policies_are_not_joined(tmp_path: Path, names: str
             assert read_table(joined)[0].num_rows == 2
 
 
+@pytest.mark.parametrize("other", ["{}/a.mrg", "{}/../{}/a.mrg", "{}/*.mrg"])
+def test_a_file_that_two_paths_name_is_refused(tmp_path: Path, other: str) -> None:
+    (folder := tmp_path / "t").mkdir()
+    (folder / "a.mrg").write_text(TREE)
+    second = Path(other.format(folder, folder.name))
+    with refused("file-twice"), as_table([folder, second]):
+        pass
+    given = ["train", "--sentences", folder, "--structure", second, "--output", tmp_path / "p"]
+    with refused("file-twice"):
+        raise CliRunner().invoke(app, list(map(str, given))).exception or AssertionError
+    assert not (tmp_path / "p").exists()
+
+
 @pytest.mark.parametrize("name", ["absent.mrg", "absent"])
 def test_a_file_that_is_not_there_is_told_whatever_its_name(tmp_path: Path, name: str) -> None:
     with refused("missing-file", file=name):
