@@ -42,10 +42,7 @@ class Reading:
         read: list[Path] = []
         for path in distinct(inputs):
             if is_output(path):
-                folder = path.parent if path.name == "trees" else path
-                run = status(folder) if (folder / MANIFEST).is_file() else {"lines": 0}
-                if missing := run["lines"] - run.get("lines_whole", 0):
-                    say(f"attree: {path}: {missing:,} of {run['lines']:,} lines are not parsed yet")
+                _tell_missing(path)
                 yield from read_shards(path)
             else:
                 for files in together(path, format=self.settings.format):
@@ -69,3 +66,12 @@ class Reading:
         """Say why a sentence is left out, and count it."""
         self.refused += 1
         say(line)
+
+
+def _tell_missing(path: Path) -> None:
+    """Say how many lines a bulk run has not parsed; ``path`` is its output, or ``trees`` in it."""
+    folder = path.parent if path.name == "trees" else path
+    if (folder / MANIFEST).is_file():
+        run = status(folder)
+        if missing := run["lines"] - run["lines_whole"]:
+            say(f"attree: {path}: {missing:,} of {run['lines']:,} lines are not parsed yet")

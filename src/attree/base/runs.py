@@ -46,7 +46,7 @@ def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) 
     """Yield the folder of a run's checkpoints, ``.<output>.checkpoints`` beside its output.
 
     A run writes them as ``checkpoint…`` into a subfolder. They outlive a kill, so that the same
-    command continues from them, and are removed when the block ends well.
+    command continues from them. When the block ends well, or fails without any, the folder goes.
 
     Raises:
         AttreeError: another process works in it, or it holds another run's checkpoints, which

@@ -83,9 +83,11 @@ def parse_command(
         heeded = RowSettings(max_words=rows.max_words, formats=rows.formats)
         usual = asdict(heeded) | asdict(Place()) | asdict(RunSettings())
         given = asdict(rows) | asdict(where) | asdict(run) | {"column": text.column}
-        for name in (name for name, value in given.items() if value != usual[name]):
-            problem = f"standard input has no use for --{name.replace('_', '-')}"
-            raise AttreeError("option-without-effect", problem, fix="leave it out, or parse a file")
+        for name, value in given.items():
+            if value != usual[name]:
+                problem = f"standard input has no use for --{name.replace('_', '-')}"
+                fix = "leave it out, or parse a file"
+                raise AttreeError("option-without-effect", problem, fix=fix)
         stream(source, output, rows, text, device, threads)
         return
     if output is None or output == STANDARD_INPUT:

@@ -345,9 +345,10 @@ def report(results: Iterable[Result], parameters: Parameters) -> Iterator[tuple[
     Raises:
         AttreeError: more errors than the parameters allow.
     """
-    rows, errors = list[Result](), 0
+    rows, errors, waiting = list[Result](), 0, iter(results)
+    first = list(itertools.islice(waiting, 1))  # files that cannot be read have no heading
     yield from ((line, False) for line in _HEAD)
-    for number, result in enumerate(results, 1):
+    for number, result in enumerate(itertools.chain(first, waiting), 1):
         if result.problem:
             yield f"{number} : {result.problem}", True
             errors += 1

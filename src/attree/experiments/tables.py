@@ -132,12 +132,14 @@ def cells(
     rows = score_rows(summaries, {})
     for row in rows:
         if not row.is_baseline:
-            computed.append(_scored_cell(row, "/".join(row.test), across, heading_of(row, rows)))
+            computed.append(_scored_cell(row, rows, "/".join(row.test), across))
     baselines = []
     for test in dict.fromkeys(row.test for row in rows):
         fixed = [row for row in rows if row.test == test and row.is_baseline]
         columns = across.get(test[0], ["/".join(test)])
-        baselines += [_scored_cell(row, column, across) for column in columns for row in fixed]
+        baselines += [
+            _scored_cell(row, rows, column, across) for column in columns for row in fixed
+        ]
     made = computed + baselines
     for panel in dict.fromkeys(cell.panel for cell in made):
         part = [cell for cell in made if cell.panel == panel]
@@ -215,7 +217,7 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
 
 
 def _scored_cell(
-    row: ScoreRow, column: str, panels: Collection[str], label: str | None = None
+    row: ScoreRow, rows: Sequence[ScoreRow], column: str, panels: Collection[str]
 ) -> Cell:
     """Return the cell of a score summary: a parser of a table over languages, or a baseline."""
     panel, test = row.language if panels else "", "/".join(row.test)
@@ -233,7 +235,7 @@ def _scored_cell(
             "punctuation": row.punctuation or None,
             "derived": row.derived,
         }
-    cell = Cell(label or row.heading, column, source, fields, **details)
+    cell = Cell(heading_of(row, rows), column, source, fields, **details)
     cell.add(row.values, HEADINGS, {} if row.is_baseline else row.label_recall)
     return cell
 

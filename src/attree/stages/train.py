@@ -64,8 +64,8 @@ class TrainingRequest:
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
     """Refuse, before training, a folder that holds a parser or other files."""
-    files, signs, last = recipes.FILES, {recipes.ABOUT, recipes.WEIGHTS}, recipes.ABOUT
-    check_folder(folder, files, signs, last, what="a trained parser", overwrite=overwrite)
+    written, what = {recipes.ABOUT, recipes.WEIGHTS}, "a trained parser"
+    check_folder(folder, recipes.FILES, written, recipes.ABOUT, what=what, overwrite=overwrite)
 
 
 def train_parser(
@@ -77,7 +77,7 @@ def train_parser(
     """
     language = code_of(request.language) if request.language else chosen.language
     start = start_of(request, chosen)
-    with _folder(request, chosen, start, output) as folder:
+    with _working_folder(request, chosen, start, output) as folder:
         model = train(request, chosen, start, folder=folder, progress=progress)
         parser = model.trained
         language = language or language_of_most(chosen.trees.words)
@@ -87,7 +87,7 @@ def train_parser(
     return parser
 
 
-def _folder(
+def _working_folder(
     request: TrainingRequest, chosen: Chosen, start: Start, output: Path
 ) -> AbstractContextManager[Path]:
     """Return the folder for ``train``; for an encoder that is adapted, one that outlives a kill."""

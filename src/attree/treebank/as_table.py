@@ -161,7 +161,7 @@ def check_once(paths: Iterable[Path]) -> None:
     """Refuse a file that several paths name: its sentences would count twice."""
     names: set[str] = set()
     for path in paths:
-        files = [path]
+        files = list(matching(path))
         if not is_table(path):
             from attree.treebank.formats import together
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from attree.base.errors import AttreeError
-from attree.treebank.cleaning import NEARLY_ALL, PTB_TAGS, CleaningCounts, penn_share, prepare
+from attree.treebank.cleaning import NEARLY_ALL, CleaningCounts, penn_share, prepare
 from attree.treebank.formats import sniff
 from attree.treebank.sentence import PENN_TRACE, Rejected, Sentence, SplitSettings
 
@@ -169,8 +169,8 @@ def _check_tags(seen: Inspector) -> Iterator[str]:
         yield f"{', '.join(markup)} in {every}, read as words (drop_labels: [{dropped}])"
     if counts.punctuation == "ptb" and not counts.reason and counts.removed > 0.2:
         yield (
-            f"{counts.removed:.0%} of the tags are none of the Penn Treebank's {len(PTB_TAGS)} "
-            "tags of words (punctuation: auto)"
+            f"{counts.removed:.0%} of the tags are none of the Penn Treebank's tags of words "
+            "(punctuation: auto)"
         )
     if (untagged := seen.tags[""] + seen.tags["_"]) > 0.1 * max(counts.words, 1):
         yield f"{untagged:,} words have no tag (punctuation: unicode tells it by the words)"
