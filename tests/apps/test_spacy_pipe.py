@@ -35,7 +35,7 @@ __all__ = ["resolved", "treebank"]  # fixtures
 TEXTS = {
     "en": "The old man didn't walk home. A cat chased the mice (twice)!",
     "de": "Die Übersetzung war schwieriger als gedacht. Es regnete z.B. nie.",
-    "fr": "L'arrivée des invités a surpris tout le monde. C'est la vie.",
+    "it": "L'arrivo degli ospiti ha sorpreso tutti. È la vita.",
     "he": "הילד הלך הביתה. הגשם ירד כל היום.",
     "ar": "ذهب الولد إلى البيت. المطر شديد؟",
     "ko": "나는 학교에 갔다. 비가 많이 왔다.",
@@ -306,14 +306,14 @@ def test_sentences_are_those_of_bulk_parsing(
 def test_another_language_than_that_of_the_trees_is_said(
     folder: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
-    french = shutil.copytree(folder, tmp_path / "french")
-    about = json.loads((french / "parser.json").read_text())
-    about["about"]["language"] = "fr"
-    (french / "parser.json").write_text(json.dumps(about))
-    spacy.blank("fr").add_pipe("attree", config={"parser": str(french)})
+    italian = shutil.copytree(folder, tmp_path / "italian")
+    about = json.loads((italian / "parser.json").read_text())
+    about["about"]["language"] = "it"
+    (italian / "parser.json").write_text(json.dumps(about))
+    spacy.blank("it").add_pipe("attree", config={"parser": str(italian)})
     assert not recwarn.list
-    with pytest.warns(UserWarning, match=r"trees are in fr, and .* for en — spacy.blank\('fr'\)"):
-        spacy.blank("en").add_pipe("attree", config={"parser": str(french)})
+    with pytest.warns(UserWarning, match=r"trees are in it, and .* for en — spacy.blank\('it'\)"):
+        spacy.blank("en").add_pipe("attree", config={"parser": str(italian)})
 
 
 def test_boundaries_that_are_there_are_kept(folder: str) -> None:

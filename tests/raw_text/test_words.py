@@ -78,7 +78,7 @@ _CLUSTERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("language", ["en", "fr", "hi", "ko", "zh", "th", "xx"])
+@pytest.mark.parametrize("language", ["en", "ca", "hi", "ko", "zh", "th", "xx"])
 @settings(deadline=None, max_examples=15)
 @given(drawn=st.lists(st.sampled_from(_CLUSTERS), max_size=12))
 def test_no_word_is_part_of_a_grapheme_cluster(language: str, drawn: list[str]) -> None:
