@@ -100,6 +100,22 @@ def test_the_tree_has_the_highest_expected_gain(
     assert found.spans[0] == (0, n)
 
 
+@pytest.mark.parametrize("first", [2, 3])
+@pytest.mark.parametrize("unlabelled", [0.0, 0.25])
+def test_of_the_same_labels_in_another_order_the_more_probable_chain_is_taken(
+    first: int, unlabelled: float
+) -> None:
+    names = ("", "C", "A+B", "B+A")
+    scores = replace(example(0, 2), label_names=names)
+    chances = torch.full((1, 3, 3, 4), -9.0)
+    chances[..., 0] = 0.0  # words have no label
+    chances[0, 0, 2] = torch.tensor([-9.0, -9.0, 0.0, 0.0])
+    chances[0, 0, 2, first] = 1e-4
+    scores = replace(scores, labels=chances.log_softmax(-1))
+    found = decode_labelled(scores, 0.2, unlabelled=unlabelled).of(0)
+    assert "+".join(found.labels) == names[first]
+
+
 def gains(scores: SpanScores, threshold: float, unlabelled: float = 0.0) -> np.ndarray:
     """What a phrase of each label is expected to have right, less the threshold, by loops."""
     n, names = int(scores.n_words[0]), scores.label_names

@@ -24,6 +24,9 @@ _Ints = NDArray[np.int64]
 
 #: Gain of a required span, larger than that of all the rest of a tree.
 _REQUIRED = 1e6
+#: What a chain's own probability adds to its gain: it settles between equal ones, S+VP and VP+S,
+#: which rounding would settle otherwise, differently in another batch.
+_OWN = 1e-9
 #: Stands for a probability of 0 in logarithms.
 _LEAST = 1e-300
 
@@ -181,7 +184,7 @@ def _credit(names: tuple[str, ...], unlabelled: float) -> tuple[_Floats, _Floats
     size = np.array([chain.total() for chain in chains], np.float64)
     phrase = np.minimum(size, 1.0)
     return (
-        (1.0 - unlabelled) * shared + unlabelled * np.outer(phrase, phrase),
+        (1.0 - unlabelled) * shared + unlabelled * np.outer(phrase, phrase) + _OWN * np.diag(phrase),
         (1.0 - unlabelled) * size + unlabelled * phrase,
     )
 
