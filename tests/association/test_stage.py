@@ -92,6 +92,12 @@ def test_whole_shards_are_not_computed_again_and_stale_ones_go(
     assert cut.name not in kept
 
 
+def test_a_table_that_is_written_anew_is_read_anew(stage: Stage) -> None:
+    stage.compute([["a"]])
+    stage.compute([["the", "cat"]])  # in the same process, as on workers of a scheduler
+    assert stage.matrices()[0].shape[1:] == (2, 2)
+
+
 @pytest.mark.parametrize("policy", ["right_branching", "skip"])
 def test_too_long_sentences_are_marked_and_counted(policy: str, stage: Stage) -> None:
     sentences = [["a"], ["cat"] * 70, ["the", "cat"]]

@@ -80,7 +80,7 @@ class ShardTask:
 
 
 @functools.lru_cache(maxsize=1)
-def _table(path: str) -> pa.Table:
+def _table(path: str, written: int) -> pa.Table:  # of that time, as a worker outlives a run
     return read_table(path, schema=SENTENCES_SCHEMA)[0]
 
 
@@ -95,7 +95,8 @@ def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
     """
     from attree.encoder.pieces import batches
 
-    sentences = _table(task.sentences).slice(task.start, task.stop - task.start)
+    table = _table(task.sentences, Path(task.sentences).stat().st_mtime_ns)
+    sentences = table.slice(task.start, task.stop - task.start)
     pieces = encoder.tokenise(sentences["words"].to_pylist())
     numbers = sentences["sentence"].to_numpy().astype(np.int32)
     n_words = np.array([sentence.n_words for sentence in pieces], np.int32)
