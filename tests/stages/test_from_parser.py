@@ -102,7 +102,7 @@ def test_sentences_past_the_limit_follow_the_policy(policy, model, test_set, tmp
         return write_parses(model, tmp_path / "s.parquet", out, too_long=policy)
 
     if policy == "error":
-        with refused("too-many-pieces", "1"):
+        with refused("too-many-pieces", "harbour harbour"):
             parse()
         return
     row = parse().to_pylist()[1]

@@ -93,7 +93,7 @@ def test_pages_of_the_file_are_given_back(tmp_path: Path):
 def test_bad_layers_and_long_sentences_are_told(encoder):
     with refused("no-such-layer", "9"):
         features_of(encoder, SENTENCES, Layout((9,), 0))
-    with refused("too-many-pieces", "1"):
+    with refused("too-many-pieces", "harbour harbour"):
         features_of(encoder, [["a"], ["harbour"] * 100], LAYOUT)
 
 

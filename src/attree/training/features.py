@@ -121,10 +121,10 @@ def pieces_of(
         AttreeError: a sentence too long for the encoder.
     """
     pieces = encoder.tokenise(sentences)
-    for number, sentence in enumerate(pieces):
-        if sentence.too_long:
-            problem = f"sentence {number} has {len(sentence.ids)} word pieces, the encoder takes "
-            problem += f"{encoder.max_pieces}"
+    for words, sentence in zip(sentences, pieces, strict=True):
+        if sentence.too_long:  # named by its words: sentences of a draw have other numbers
+            problem = f"the sentence {' '.join(words)[:50]!r}… has {len(sentence.ids)} word pieces,"
+            problem += f" the encoder takes {encoder.max_pieces}"
             raise AttreeError("too-many-pieces", problem, fix=fix)
     return pieces
 
