@@ -304,6 +304,7 @@ def test_a_parser_is_surprised_by_other_spans_and_by_labels_that_it_has(encoder,
 
     assert surprised({"NP": "NP", "VP": "VP"}) == surprised({}) == 0.0
     assert surprised({"NP": "grup.nom", "VP": "grup.verb"}) == 0.0
+    assert surprised({"NP": "NP", "VP": ""}) == 0.0  # a bracket without a label
     assert surprised({"NP": "VP", "VP": "NP"}) == 1.0
     flat = [replace(x, labels=(), brackets=np.array([[0, x.n_words]])) for x in two]
     assert to_learn(first, encoder, replace(trees, gold=flat)) > 0.0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from attree.parsers.parser import Parser
 from attree.training.fit import fit
 from attree.training.gold import (
+    SOME_LABEL,
     GoldTrees,
     coarse_label,
     coarse_tag,
@@ -38,6 +39,12 @@ def test_unary_chains_collapse_and_wide_nodes_factor_to_the_right():
 
 def test_the_whole_sentence_is_always_a_bracket():
     assert gold_tree(4, [(1, 3)], name="t").brackets.tolist() == [[0, 4], [1, 3]]
+
+
+def test_a_bracket_without_a_label_is_a_phrase_whose_label_is_not_known():
+    tree = gold_tree(4, [(0, 4), (0, 2), (2, 4)], name="t", labels=["S", "", "NP"])
+    targets, other = tree.targets({"": 0, "S": 1, "NP": 2})
+    assert (targets, other) == ({(0, 4): 1, (0, 2): SOME_LABEL, (2, 4): 2}, 0)
 
 
 @settings(max_examples=50, deadline=None)

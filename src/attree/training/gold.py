@@ -78,7 +78,8 @@ class GoldTree:
         if self.known is not None:
             targets |= dict.fromkeys(self.known.forbidden, 0)
             targets |= dict.fromkeys(self.known.chains(), SOME_LABEL)
-        targets |= {(start, end): code[name] for start, end, name in self.labels}
+        # a bracket without a label among others with theirs is a phrase too
+        targets |= {(i, j): code[name] if name else SOME_LABEL for i, j, name in self.labels}
         return targets, 0 if self.known is None else UNKNOWN_LABEL
 
     def without_labels(self) -> GoldTree:

@@ -134,7 +134,7 @@ def to_learn(first: TrainedParser, encoder: Encoder, trees: GoldTrees) -> float 
     if len(trees.gold) >= 2 * MANY_TREES or first.encoder["fingerprint"] != encoder.fingerprint:
         return None  # `carry_over` refuses another encoder
     drawn = first.decode(BatchSource.of(encoder, trees.words, first.scorer))
-    names = {*CHAIN.join(first.shape.get("labels", {}).get("names", ())).split(CHAIN)}
+    names = {*CHAIN.join(first.shape.get("labels", {}).get("names", ())).split(CHAIN)} - {""}
     surprises = []
     for tree, gold in zip(drawn.each(trees.words), trees.gold, strict=True):
         known = {(start, end): set[str]() for start, end in gold.brackets.tolist()}
