@@ -218,6 +218,12 @@ def test_a_parser_reads_what_the_first_one_reads(encoder, treebank, trees):
     assert parser.shape["labels"]["layers"] == first.shape["labels"]["layers"]
     assert torch.allclose(projection(parser).query, projection(first).query, atol=5e-3)
     assert "heads" not in parser.shape
+    assert own.recipe.objective == "labelled_tree_crf"
+    asked = start.plan(plan, encoder, trees, given=["steps", "objective"])
+    assert asked.recipe.objective == plan.recipe.objective
+    for other in ({"size": 8}, {"specials": True}):
+        with refused("other-parts", "--size"):
+            fit(encoder, trees, start.plan(replace(plan, **other), encoder, trees), first=first)
 
 
 def test_few_trees_from_a_parser_take_fewer_and_longer_steps(encoder, treebank):

@@ -77,7 +77,8 @@ class Start:
         """Return a plan for training from here.
 
         If the plan names no layers, they are those around the encoder's middle; from a parser its
-        layers, sizes and dependencies, and no attention if that one reads none.
+        layers, sizes and dependencies, and no attention if that one reads none. Another size that
+        was asked for stays, and is refused by :func:`carry_over`.
 
         Training from a parser has a low learning rate. Few trees take fewer steps, and train labels
         together with the structure, as that parser did; of what they change, so much is kept as
@@ -88,7 +89,8 @@ class Start:
             plan: the settings that were asked for.
             encoder: to train with.
             trees: to train on.
-            given: the settings that were asked for, of which learning rate and steps stay.
+            given: the settings that were asked for, of which learning rate, steps and objective
+                stay.
         """
         recipe, middle = plan.recipe, encoder.n_layers // 2
         first, last = max(middle - recipe.spread, 0), min(middle + recipe.spread, encoder.n_layers)
@@ -97,7 +99,8 @@ class Start:
         if self.parser is None:
             return replace(plan, start=self.name)
         few = (new := to_learn(self.parser, encoder, trees)) is not None
-        if few and "labels" in recipe.parts and recipe.objective == "tree_crf":
+        aside = recipe.objective == "tree_crf" and "objective" not in given
+        if few and aside and "labels" in recipe.parts:
             joint, names = RECIPES["tree-crf-joint"], ("objective", "threshold", "unlabelled")
             recipe = replace(recipe, **{name: getattr(joint, name) for name in names})
         rate = recipe.learning_rate if "learning_rate" in given else _FEW_RATE if few else _RATE
@@ -117,8 +120,8 @@ class Start:
             recipe=replace(recipe, parts=tuple(kept), label_layers=label_layers),
             layers=tuple(projection.get("layers", layers)),
             boundary=tuple(boundary.get("layers", ())),
-            size=projection.get("size", plan.size),
-            specials=bool(projection.get("specials", plan.specials)),
+            size=plan.size or projection.get("size", 0),
+            specials=plan.specials or bool(projection.get("specials")),
         )
 
 
