@@ -74,6 +74,9 @@ def test_a_threshold_leaves_fewer_spans_and_the_whole_sentence(
         assert spans <= set(zip(full["starts"], full["ends"], strict=True))
         assert part["n_words"] < 2 or (0, part["n_words"]) in spans
     assert sum(len(p["starts"]) for p in pruned) < sum(len(p["starts"]) for p in binary)
+    without = replace(parser, recipe=replace(parser.recipe, objective="likelihood"))
+    with refused("no-distribution"):
+        TrainedModel(without, encoder, 0.5)
 
 
 def test_of_several_treebanks_it_is_said_how_many_were_trained_on(model, test_set, tmp_path):

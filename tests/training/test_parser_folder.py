@@ -74,7 +74,10 @@ def test_the_command_says_what_it_did(folder: Path):
     assert told["dev_trees"] == 4
     assert 0 <= told["dev_f1"] <= 100
     parser = load_parser(folder)
-    assert parser.threshold("chosen") == told["threshold"]
+    structure = load_parser(folder, decoder="minimum_risk")
+    assert structure.threshold("chosen") == told["threshold"]
+    with refused("no-threshold"):  # it was chosen for spans, not for labels
+        parser.threshold("chosen")
     assert parser.threshold("0.3") == 0.3
     for wrong in ("2", "x"):
         with refused("not-a-share"):

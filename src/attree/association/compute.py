@@ -110,11 +110,8 @@ def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
         where = {name: sentences[name][first].as_py() for name in ("file", "line")}
         fix = "set the policy for too long sentences to right_branching or skip"
         raise AttreeError("too-many-pieces", problem, **where, fix=fix)
-    counts = {
-        "sentences": len(pieces),
-        "too_long": len(long),
-        "unknown_words": int(n_unknown.sum()),
-    }
+    unknown = int(n_unknown.sum())
+    counts = {"sentences": len(pieces), "too_long": len(long), "unknown_words": unknown}
     matrices = {(column.source, unit) for column in task.columns.values() for unit in column.units}
     groups = batches(
         [len(pieces[row].ids) for row in short],

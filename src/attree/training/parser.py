@@ -134,9 +134,10 @@ class TrainedParser:
             AttreeError: the text is no number from 0 to 1, or no threshold was chosen in training.
         """
         if text == "chosen":
-            if "threshold" not in self.about:
+            # where trees have labels, it was chosen for the spans of the structure alone
+            if "threshold" not in self.about or self.recipe.decoder == "labelled_risk":
                 problem = "no threshold was chosen for this parser"
-                fix = "train a tree CRF with --held-out, or give a number"
+                fix = "train a tree CRF without labels with --held-out, or give a number"
                 raise AttreeError("no-threshold", problem, fix=fix)
             return float(self.about["threshold"])
         try:
@@ -277,11 +278,14 @@ class TrainedModel:
         has_association: whether the parser trains an association matrix.
 
     Raises:
-        AttreeError: the parser was trained with another encoder.
+        AttreeError: the parser was trained with another encoder, or it has a threshold and no
+            distribution over trees.
     """
 
     def __init__(self, trained: TrainedParser, encoder: Encoder, threshold: float = 0.0) -> None:
         trained.check(encoder)
+        if threshold and not trained.recipe.has_distribution:
+            raise no_distribution()
         trained.scorer.freeze(encoder.dtype)
         self.trained, self.encoder, self.threshold = trained, encoder, threshold
         self.labelled = trained.recipe.decoder == "labelled_risk"
