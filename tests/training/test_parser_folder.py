@@ -93,6 +93,15 @@ def test_a_parser_finds_its_encoder_by_itself(folder: Path, resolved: Path, tmp_
     assert tree.status == "ok" and (0, 3) in tree.spans
 
 
+def test_a_parser_of_the_same_weights_and_other_labels_is_another(folder: Path, tmp_path: Path):
+    other = shutil.copytree(folder, tmp_path / "other")
+    about = json.loads((other / "parser.json").read_text())
+    about["shape"]["labels"]["names"] = ["", "Y"]
+    (other / "parser.json").write_text(json.dumps(about))
+    one, two = (find_parser(str(path), Overrides()).describe() for path in (folder, other))
+    assert one["trained"] != two["trained"]
+
+
 @pytest.mark.parametrize(
     ("damage", "code"),
     [("cut", "damaged-weights"), ("absent", "missing-file"), ("other shape", "damaged-weights")],

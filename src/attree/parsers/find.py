@@ -96,7 +96,7 @@ class TrainedFolder:
     Attributes:
         encoder: the resolved encoder.
         folder: path of the parser's folder.
-        fingerprint: hash of its recipe and weights.
+        fingerprint: hash of its recipe, weights, and the sizes and names in its shape.
         language: language code of the trees it was trained on; empty if unknown.
         punctuation: punctuation policy of these trees; empty if unknown.
         has_distribution: whether its trees have marginals.
@@ -261,7 +261,7 @@ def find_trained(folder: Path, overrides: Overrides) -> TrainedFolder:
             fix = "leave it out, or name upoa, upio, upio-log"
             raise AttreeError("option-without-effect", problem, file=folder, fix=fix)
     description = read_description(folder)
-    weights = folder / WEIGHTS
+    weights, raw = folder / WEIGHTS, description.raw
     encoder = with_adapter(_encoder_of(description, folder, overrides), weights)
     if description.encoder.fingerprint != encoder.fingerprint:
         problem = f"this parser was not trained with the encoder {encoder.slug}"
@@ -269,10 +269,10 @@ def find_trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     return TrainedFolder(
         encoder,
         str(folder.absolute()),
-        digest([description.raw["recipe"], hashlib.sha256(weights.read_bytes()).hexdigest()]),
+        digest([raw["recipe"], raw["shape"], hashlib.sha256(weights.read_bytes()).hexdigest()]),
         language=description.about.language,
         punctuation=description.about.table.punctuation or "",
-        languages=description.raw["about"].get("languages", {}),
+        languages=raw["about"].get("languages", {}),
         has_distribution=description.recipe.has_distribution,
     )
 
