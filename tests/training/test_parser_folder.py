@@ -139,6 +139,9 @@ def test_training_goes_on_from_a_parser_s_folder(
         options = ["--layer", layer, "--start", start]
         with refused(code):
             raise train_into(tmp_path / "no", treebank, resolved, *options, ok=False).exception
+    with refused("unknown-name", "nowhere"):  # by parsers too that read no start
+        options = ["--parser", "span-parser", "--start", "nowhere"]
+        raise train_into(tmp_path / "no", treebank, resolved, *options, ok=False).exception
     assert [one.name for one in tmp_path.iterdir()] == ["on"]
 
 

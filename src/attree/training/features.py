@@ -179,8 +179,7 @@ def read_back(
         for layer, row in rows.items()
     }
     attention = _pad([record.attention[: wanted.heads] for record in records]).to(device)
-    file = records[0].file
-    if file is not None and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+    if (file := records[0].file) is not None and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
         file.madvise(mmap.MADV_DONTNEED)
     return EncoderOutput(attention, states, pieces, [])
 

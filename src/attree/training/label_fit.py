@@ -183,8 +183,7 @@ def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
         return list(range(len(gold)))
     order = np.random.default_rng(0).permutation(len(gold))
     most = min(_MOST_WORDS, _MOST_WORK // max(names, 1))
-    chosen: list[int] = order[np.cumsum(words[order]) <= most].tolist()
-    return chosen
+    return list(order[np.cumsum(words[order]) <= most].tolist())
 
 
 def _columns(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[np.ndarray, ...]:

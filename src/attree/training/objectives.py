@@ -204,8 +204,7 @@ def shared_batches(
 
     def cycle(first: int, count: int) -> Iterator[int]:
         while True:
-            order: list[int] = torch.randperm(count, generator=generator).tolist()
-            yield from (first + index for index in order)
+            yield from (first + torch.randperm(count, generator=generator)).tolist()
 
     ends = np.cumsum(counts).tolist()
     orders = [cycle(end - count, count) for end, count in zip(ends, counts, strict=True)]

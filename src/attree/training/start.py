@@ -40,8 +40,14 @@ class Start:
 
     @classmethod
     def named(cls, name: str | None) -> Start:
-        """Load the parser that has this name or folder, if there is one; None is ``encoder``."""
-        folder = folder_of_start(name)
+        """Load the parser that has this name or folder; None is ``encoder``.
+
+        Raises:
+            AttreeError: there is no such parser, and the name is none of ``STARTS``.
+        """
+        if (folder := folder_of_start(name)) is None and name and name not in STARTS:
+            fix = "give encoder, random, universal, or a folder of `attree train`"
+            raise AttreeError("unknown-name", f"there is no parser {name} to start from", fix=fix)
         return cls(name or STARTS[0], load_parser(folder) if folder else None)
 
     @classmethod
