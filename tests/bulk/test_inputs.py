@@ -206,6 +206,14 @@ def test_parquet_strings_that_are_not_utf8_are_undecodable(tmp_path: Path) -> No
     assert found == [("good", "ok"), ("", "undecodable"), ("é", "ok")]
 
 
+def test_words_that_a_program_wrote_as_bytes_are_text(tmp_path: Path) -> None:
+    rows = [[b"caf\xc3\xa9", b"noir"], None, [b"a", b"\xff"]]
+    pq.write_table(pa.table({"text": pa.array(rows)}), tmp_path / "a.parquet")
+    assert _read(_one(tmp_path / "a.parquet")) == [
+        ("café noir", "ok"), ("", "empty"), ("", "undecodable"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_a_file_that_is_cut_short_is_one_clear_line(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.txt{suffix}"
@@ -234,6 +242,7 @@ def test_folders_are_read_in_natural_order(tmp_path: Path) -> None:
     assert [file.kind for file in found] == ["text", "text", "json", "parquet"]
     assert left_out == [tmp_path / "README.md"]
     assert sorted(["b10", "b9", "a"], key=natural) == ["a", "b9", "b10"]
+    assert sorted(["5²10", "5²9"], key=natural) == ["5²9", "5²10"]  # ² is a digit, and no number
 
 
 @pytest.mark.parametrize(
@@ -320,6 +329,18 @@ def test_treebanks_given_as_text_are_refused(tmp_path: Path, text: str, what: st
         with refused("not-text", *what.split(), file=name) as told:
             refuse_treebanks(files)
         assert "--column words" in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.JSONL", "a.txt"])
+@pytest.mark.parametrize("text", ['{"text": "a cat"}\n', '[\n {\n  "id": 3', "[1] a note\n"])
+def test_json_under_a_name_of_text_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    files, _ = find_inputs([tmp_path / name])
+    if '"' in text:
+        with refused("not-text", "JSON", "jsonl", file=name):
+            refuse_treebanks(files)
+    else:
+        refuse_treebanks(files)
 
 
 def test_malformed_lines_have_reasons_and_ids_come_back() -> None:

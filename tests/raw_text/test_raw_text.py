@@ -53,6 +53,12 @@ def test_a_folder_is_all_its_text_but_not_what_lies_beside_it(tmp_path: Path) ->
     assert list(read_texts(text_files([tmp_path]))) == ["one", "two"]
 
 
+def test_a_treebank_is_no_text_to_learn_from(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text("( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n")
+    with refused("not-text", file="a.mrg"):
+        text_files([tmp_path / "a.mrg"])
+
+
 def test_lines_that_are_no_text_are_passed_over_and_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
@@ -30,11 +30,8 @@ _BLOCK = LINE_BYTES
 
 #: suffix → how lines hold text (see `attree.raw_text.lines.PARSERS`)
 KINDS = {
-    ".txt": "text",
-    ".text": "text",
-    ".tok": "text",
-    ".jsonl": "json",
-    ".ndjson": "json",
+    **dict.fromkeys((".txt", ".text", ".tok"), "text"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "json"),
     ".parquet": "parquet",
     ".half": "half",
 }
@@ -60,7 +57,8 @@ class InputFile:
 
 def natural(name: str) -> list[tuple[int, str]]:
     """Return a sort key under which ``part-10`` comes after ``part-9``."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def find_inputs(
@@ -84,7 +82,7 @@ def find_inputs(
     for path in paths:
         if not path.exists():
             raise AttreeError("missing-file", "this input does not exist", file=path)
-        if without is not None and path.resolve().is_relative_to(without.resolve()):
+        if _is_in(without, path):
             problem = "this input is in the output folder"
             raise AttreeError("input-in-output", problem, file=path, fix="name another")
         if path.is_file():
@@ -92,14 +90,10 @@ def find_inputs(
         else:
             if not path.is_dir():
                 check_regular(path, what="input")
-            below = files_below(path)
-            files = [f for f in below if without is None or not f.is_relative_to(without)]
+            files = [file for file in files_below(path) if not _is_in(without, file)]
         for file in sorted(files, key=lambda p: natural(str(p))):
-            suffixes = file.suffixes
-            if suffixes and suffixes[-1] in COMPRESSIONS:
-                suffixes.pop()
-            kind = KINDS.get(suffixes[-1] if suffixes else "", "text" if file == path else "")
-            if kind:
+            plain = file.with_suffix("") if file.suffix in COMPRESSIONS else file
+            if kind := KINDS.get(plain.suffix, "text" if file == path else ""):
                 listed[file] = kind
             else:
                 left_out.append(file)
@@ -108,6 +102,10 @@ def find_inputs(
         raise AttreeError("no-inputs", "no input files", file=path, fix=fix)
     shared = os.path.commonpath([file.absolute().parent for file in listed])
     return [_describe(file, listed[file], Path(shared)) for file in distinct(listed)], left_out
+
+
+def _is_in(folder: Path | None, path: Path) -> bool:
+    return folder is not None and path.resolve().is_relative_to(folder.resolve())
 
 
 def _describe(path: Path, kind: str, shared: Path) -> InputFile:
@@ -243,18 +241,22 @@ class _ParquetReader(Reader):
 
 
 def _json_lines(column: Any) -> Iterator[bytes]:
-    """Yield each value of an Arrow column as a line of JSON; undecodable bytes as surrogates."""
+    """Yield each value of an Arrow column as a line of JSON; undecodable bytes as surrogates.
+
+    Some programs write text as bytes, also in lists.
+    """
     try:
         values = column.to_pylist()
     except UnicodeDecodeError:
         values = [_value(column[row]) for row in range(len(column))]
-    for value in values:
-        text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-        yield json.dumps(text, default=str).encode() + b"\n"
+    yield from (json.dumps(value, default=_text).encode() + b"\n" for value in values)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
 def _value(scalar: Any) -> Any:
-    try:
+    with suppress(UnicodeDecodeError):
         return scalar.as_py()
-    except UnicodeDecodeError:
-        return b"\xff"  # becomes a lone surrogate, so that the line is refused as undecodable
+    return b"\xff"  # becomes a lone surrogate, so that the line is refused as undecodable

@@ -28,7 +28,7 @@ CONTRADICTORY = "contradictory"
 STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED, CONTRADICTORY)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LINES_AT_A_TIME = 64
+LINES_AT_A_TIME = 64
 #: C0 and C1 controls without tab; a carriage return that ends a line is removed before.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _CONTROL_OR_END = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -191,7 +191,7 @@ def read_lines(
     for file in files:
         with open_input(file, column=column) as reader:
             first = 1
-            while (block := reader.take(_LINES_AT_A_TIME))[1]:
+            while (block := reader.take(LINES_AT_A_TIME))[1]:
                 payload, count = block
                 lines = parse_lines(payload, kind=file.kind, column=column, first=first == 1)
                 yield file, first, lines
@@ -216,6 +216,7 @@ def read_sentences(
 
 #: Format → pattern of its beginning. Such a file is a treebank or mark-up, not raw text.
 _NO_TEXT = {
+    "JSON": re.compile(r'\s*(\[\s*)?\{\s*"[^"\n]*"\s*:'),
     "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
     "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
     "trees in brackets": re.compile(
@@ -227,7 +228,7 @@ _NO_TEXT = {
 }
 _HEAD = 1 << 13
 _FIX = "give what `attree treebank FILE --output words.parquet` writes, with --column words"
-_FIXES = {"partly bracketed trees": "let its name end in .half"}
+_FIXES = {"JSON": "give JSON Lines, .jsonl", "partly bracketed trees": "let its name end in .half"}
 
 
 def refuse_treebanks(files: Iterable[InputFile]) -> None:
@@ -258,11 +259,13 @@ def text_files(paths: Sequence[Path]) -> list[InputFile]:
     """List files, and the text files and tables in folders, in natural order.
 
     Raises:
-        AttreeError: a path does not exist, or there is no text.
+        AttreeError: a path does not exist, or there is no text, or something else.
     """
     named = {str(path.absolute()) for path in paths}
-    files, _ = find_inputs(paths)
-    return [f for f in files if f.path in named or not Path(f.path).name.startswith(_NO_CORPUS)]
+    found, _ = find_inputs(paths)
+    files = [f for f in found if f.path in named or not Path(f.path).name.startswith(_NO_CORPUS)]
+    refuse_treebanks(files)
+    return files
 
 
 def read_texts(files: Iterable[InputFile], passed: Counter[str] | None = None) -> Iterator[str]:

@@ -79,6 +79,10 @@ class Splitting:
     sentences: bool
     note: str = ""
 
+    def tokeniser(self) -> Tokeniser:
+        """Return what splits text so; see :func:`tokeniser`."""
+        return tokeniser(self.name, split=self.sentences)
+
 
 def settle(
     language: str | None,
@@ -112,14 +116,12 @@ def settle(
         return Splitting(WHITESPACE, bool(sentences))
     split = sentences is not False
     first = list(islice(texts, _FIRST))
-    if first and not any(isinstance(text, str) for text in first):  # texts are split already
-        code = code_of(language) if language is not None else remembered
-        return Splitting(code or ANY, split)
+    code, why = remembered, ", the language that the parser was trained on"
     if language is not None:
         code, why = code_of(language), ""
-    elif remembered:
-        code, why = remembered, ", the language that the parser was trained on"
-    else:
+    if first and not any(isinstance(text, str) for text in first):  # texts are split already
+        return Splitting(code or ANY, split)
+    if not code:
         if not (raw := [text for text in first if isinstance(text, str) and text.strip()]):
             return Splitting(ANY, split)
         code, why = _told(candidates(raw))
@@ -254,10 +256,8 @@ class _Rules:
         self._abbreviations: frozenset[str] = frozenset()
         if code == ANY or code in _BY_ICU:
             return
-        config: dict[str, Any] = {}
-        if code in _BY_RULES:
-            config = {"nlp": {"tokenizer": {"@tokenizers": "spacy.Tokenizer.v1"}}}
-        self._nlp = spacy.blank(code, config=config)
+        plain = {"nlp": {"tokenizer": {"@tokenizers": "spacy.Tokenizer.v1"}}}
+        self._nlp = spacy.blank(code, config=plain if code in _BY_RULES else {})
         self._nlp.max_length = 1 << 22
         rules: dict[str, Any] = getattr(self._nlp.tokenizer, "rules", None) or {}
         self._abbreviations = frozenset(key for key in rules if len(key) > 1 and key[-1] == ".")
