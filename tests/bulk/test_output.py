@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from attree.bulk.manifest import whole_shards
 from attree.bulk.options import RowSettings
 from attree.bulk.output import (
     Rows,
     Statistics,
+    is_output,
     make_folders,
     read_trees,
     shard_path,
@@ -61,6 +63,16 @@ def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
 def test_one_read_of_the_folder_reads_every_shard(tmp_path: Path) -> None:
     _written(tmp_path, shards=3)
     assert pq.read_table(tmp_path / "trees").num_rows == 9
+
+
+def test_other_files_beside_the_shards_are_passed_over(tmp_path: Path) -> None:
+    _written(tmp_path, shards=11)
+    for name in ("shard-train.parquet", "shard-00000-of-00002.parquet"):
+        (tmp_path / "trees" / name).write_bytes(b"of another program")
+        (tmp_path / name).write_bytes(b"of another program")
+    assert list(whole_shards(tmp_path / "trees")) == list(range(11))
+    assert len(list(read_trees(tmp_path))) == 33
+    assert not is_output(tmp_path / "brackets") and not whole_shards(tmp_path)
 
 
 def test_a_damaged_name_of_a_column_is_told(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ every word.
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -257,10 +257,9 @@ def _is_ours(path: Path) -> bool:
     """Tell whether attree wrote a table, by its columns."""
     if path.is_symlink() or not path.is_file():
         return False
-    try:
+    with suppress(OSError, ValueError, pa.ArrowException):
         return bool(pq.read_schema(path).equals(TABLES[path.stem][0]))
-    except (OSError, ValueError, pa.ArrowException):
-        return False
+    return False
 
 
 def write_measures(

@@ -9,6 +9,7 @@ from attree.base.errors import AttreeError
 from attree.base.patterns import distinct
 from attree.base.terminal import say
 from attree.bulk.folder import MANIFEST, status
+from attree.bulk.manifest import whole_shards
 from attree.bulk.output import Rows, is_output, read_shards
 from attree.treebank.formats import together
 from attree.treebank.pairing import read_whole
@@ -37,11 +38,14 @@ class Reading:
         """Yield the trees of inputs, some sentences at a time.
 
         Raises:
-            AttreeError: an input is missing or has no trees.
+            AttreeError: an input is missing, has no trees, or has none as the settings want them.
         """
         read: list[Path] = []
-        for path in distinct(inputs):
+        for path in distinct(map(_run_of, inputs)):
             if is_output(path):
+                if self.settings.punctuation != "keep":
+                    problem, fix = "parsed text keeps its punctuation", "leave --punctuation out"
+                    raise AttreeError("option-without-effect", problem, file=path, fix=fix)
                 _tell_missing(path)
                 yield from read_shards(path)
             else:
@@ -68,10 +72,14 @@ class Reading:
         say(line)
 
 
-def _tell_missing(path: Path) -> None:
-    """Say how many lines a bulk run has not parsed; ``path`` is its output, or ``trees`` in it."""
-    folder = path.parent if path.name == "trees" else path
+def _run_of(path: Path) -> Path:
+    """Return the output folder of a bulk run if ``path`` is ``trees`` in it, else the path."""
+    return path.parent if path.name == "trees" and whole_shards(path) else path
+
+
+def _tell_missing(folder: Path) -> None:
+    """Say how many lines a bulk run has not parsed."""
     if (folder / MANIFEST).is_file():
         run = status(folder)
         if missing := run["lines"] - run["lines_whole"]:
-            say(f"attree: {path}: {missing:,} of {run['lines']:,} lines are not parsed yet")
+            say(f"attree: {folder}: {missing:,} of {run['lines']:,} lines are not parsed yet")

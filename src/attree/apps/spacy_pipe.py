@@ -218,10 +218,8 @@ def check_parser(parser: str) -> None:
         AttreeError: it is neither a name nor a file or folder.
     """
     if parser not in ready_parsers() and not os.path.lexists(parser):
-        fix = (
-            f"give one of {', '.join(ready_parsers())} or the folder's new place: "
-            'config={"parser": …}; for spacy.load config={"components": {"attree": {"parser": …}}}'
-        )
+        fix = f"give one of {', '.join(ready_parsers())} or the folder's new place: config="
+        fix += '{"parser": …}; for spacy.load config={"components": {"attree": {"parser": …}}}'
         raise AttreeError("unknown-parser", f"there is no parser {parser[:200]!r} here", fix=fix)
 
 

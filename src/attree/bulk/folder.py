@@ -15,7 +15,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import lock, write_json
 from attree.base.reading import read_json
 from attree.base.terminal import say
-from attree.bulk.manifest import Manifest
+from attree.bulk.manifest import Manifest, whole_shards
 
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
@@ -158,12 +158,6 @@ class Writer:
         self._handle.close()
 
 
-def whole_shards(folder: Path) -> set[int]:
-    """Return the numbers of the complete shards."""
-    names = (path.stem for path in (folder / "trees").glob("shard-*.parquet"))
-    return {int(name.removeprefix("shard-")) for name in names}
-
-
 def status(folder: Path) -> dict[str, Any]:
     """Describe a run that is running, stopped or complete.
 
@@ -178,7 +172,7 @@ def status(folder: Path) -> dict[str, Any]:
         problem = "this folder holds no run of `attree parse`"
         raise AttreeError("no-run", problem, file=folder, fix="name another folder")
     manifest = Manifest.read(folder / MANIFEST)
-    whole = whole_shards(folder)
+    whole = whole_shards(folder / "trees")
     ended = "complete" if len(whole) == len(manifest.shards) else "stopped"
     return {
         "folder": str(folder),

@@ -212,6 +212,12 @@ def payloads(
             yield shard, sources
 
 
+def whole_shards(trees: Path) -> dict[int, Path]:
+    """Return number → complete shard of a folder, in order; other files may lie there too."""
+    names = {path.stem.removeprefix("shard-"): path for path in trees.glob("shard-*.parquet")}
+    return dict(sorted((int(name), names[name]) for name in names if name.isdecimal()))
+
+
 def input_changed(file: str, line: int | None = None) -> AttreeError:
     """Return the error for an input that has changed since it was cut."""
     problem = "this input has changed since it was cut into shards"

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.files import make_folder, whole_file, write_text
 from attree.base.schemas import has_trees
+from attree.bulk.manifest import whole_shards
 from attree.bulk.options import BRACKETS, RowSettings
 from attree.trees import OK
 from attree.trees.parses import named_arrays, trees_of
@@ -280,5 +281,4 @@ def is_output(folder: Path) -> bool:
 
 
 def _shards(folder: Path) -> list[Path]:
-    paths = [*(folder / "trees").glob("shard-*.parquet")] or folder.glob("shard-*.parquet")
-    return sorted(paths, key=lambda path: int(path.stem[6:]))
+    return [*(whole_shards(folder / "trees") or whole_shards(folder)).values()]

@@ -21,9 +21,9 @@ from attree.base.provenance import code_hash
 from attree.base.terminal import progress, safe, say
 from attree.bulk import folder as folders
 from attree.bulk.driver import Driver, Outcome, Workers, gpus
-from attree.bulk.manifest import Manifest, Shard, check_same, cut, input_changed
+from attree.bulk.manifest import Manifest, Shard, check_same, cut, input_changed, whole_shards
 from attree.bulk.options import PARQUET, Place, RowSettings, RunSettings
-from attree.bulk.output import Statistics, remove_shard, shard_path, shard_statistics
+from attree.bulk.output import Statistics, remove_shard, shard_statistics
 from attree.bulk.pipeline import WorkerSetup
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
@@ -76,7 +76,7 @@ def parse_corpus(
         CLUSTERS[kind].parse(asked)  # a wrong setting begins no folder
     with folders.only_run(folder, unlock=run.unlock):
         manifest = _manifest(inputs, setup, run)
-        whole = folders.whole_shards(folder)
+        whole = whole_shards(folder / "trees")
         missing = [shard for shard in manifest.shards if shard.number not in whole]
         done = manifest.lines - sum(shard.lines for shard in missing)
         outcome = Outcome()
@@ -188,7 +188,7 @@ def _peak_memory() -> int:
 
 
 def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
-    whole = [shard_path(folder, number) for number in sorted(folders.whole_shards(folder))]
+    whole = [*whole_shards(folder / "trees").values()]
     totals = sum(map(shard_statistics, whole), Statistics())
     run = outcome.statistics
     per_second = max(outcome.seconds, 1e-9)

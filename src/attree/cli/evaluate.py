@@ -211,8 +211,7 @@ def search_command(
     from attree.apps.search import Pattern, search
 
     compiled = Pattern(pattern)
-    asked = {"punctuation": "keep", **reading.given(), **reading_trees.given()}
-    read = Reading(settings_of(**asked))
+    read = Reading(settings_of(**{"punctuation": "keep"} | reading.given() | reading_trees.given()))
     all_trees, matched, with_match = (Counter[str]() for _ in range(3))
     for found in search(compiled, read.all(trees)):
         for line in found.refused:
