@@ -75,7 +75,7 @@ class CliRunner:
     ) -> Result:
         """Call a command; an exception is returned, or raised unless ``catch_exceptions``."""
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-        given = io.TextIOWrapper(io.BytesIO(input.encode()), "utf-8")
+        given = io.TextIOWrapper(io.BytesIO(input.encode("utf-8", "surrogateescape")), "utf-8")
         code: int = 0
         exception: BaseException | None = None
         with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given):

@@ -135,6 +135,21 @@ def test_standard_input_heeds_the_most_words_and_brackets(run: Run) -> None:
         assert [" ".join(tree.leaves()) for tree in trees] == text.splitlines()
 
 
+def test_lines_that_a_file_has_no_trees_of_have_none_on_standard_input(
+    run: Run, tmp_path: Path
+) -> None:
+    path, options = tmp_path / "a.txt", ["--tokenizer", "whitespace", "--max-words", 3]
+    path.write_bytes(
+        b"a cat\na\rb\n\xff c\nd\x07 e\n\xe2\x80\xaba b\xe2\x80\xac\nf g h i\nj \xe2\x80\xabk\r\n"
+    )
+    piped = run("-", *options, input=path.read_bytes().decode("utf-8", "surrogateescape"))
+    run(path, *options, "--to", "brackets", "--output", tmp_path / "out")
+    written = (tmp_path / "out/brackets/shard-00000.txt").read_text().replace("()\n", "\n")
+    assert piped.stdout == written and "\u202bk" in written and "\n\n\n\n" in written
+    assert "2 control, 1 undecodable, 1 too_long" in piped.stderr
+    assert not run("-", *options, input="a b\n\n").stderr
+
+
 def test_a_byte_order_mark_of_standard_input_is_no_text(run: Run) -> None:
     text = "the cat\n\ufeffsat\n"
     for options in (["--tokenizer", "whitespace"], ["--language", "en"]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -29,8 +30,9 @@ from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
 from attree.parsers.reading import doubt
 from attree.raw_text.inputs import InputFile, find_inputs
-from attree.raw_text.lines import read_lines, refuse_treebanks
-from attree.raw_text.words import WHITESPACE, Line, Splitting, Tokeniser, settle, tokeniser
+from attree.raw_text.lines import LINES_AT_A_TIME, parse_lines, read_lines, refuse_treebanks
+from attree.raw_text.words import WHITESPACE, Line, Splitting, Tokeniser, settle
+from attree.trees import FAILED, OK, TOO_LONG
 
 
 def workers(place: Place, setup: WorkerSetup) -> AbstractContextManager[Workers]:
@@ -214,9 +216,6 @@ def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float)
     }
 
 
-_LINES_AT_A_TIME = 64
-
-
 def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Line]) -> Splitting:
     """Choose how text is split into words for a parser, and say so on the terminal.
 
@@ -256,21 +255,27 @@ def stream(
 ) -> None:
     """Parse standard input and write each tree in brackets as soon as it is made.
 
-    A line without words gives an empty line. If no option names the language, it is told from the
-    first lines.
+    A line without words gives an empty line, and so does one that has no tree in a file's output:
+    its status is told at the end. If no option names the language, it is told from the first lines.
     """
     if output is not None or PARQUET in rows.formats:
         problem = "standard input is parsed to standard output, in brackets"
         fix = "leave --output out and use --to brackets, or parse a file"
         raise AttreeError("stdin-to-folder", problem, fix=fix)
     parser = Parser.of(source, device=device, threads=threads, max_words=rows.max_words)
-    sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace")  # type: ignore[union-attr]
+    shown = safe if sys.stdout.isatty() else str  # who reads trees wants the words as they are
     split: Tokeniser | None = None
-    while lines := [line.rstrip("\n") for line in islice(sys.stdin, _LINES_AT_A_TIME)]:
+    told = Counter[str]()
+    while block := list(islice(sys.stdin.buffer, LINES_AT_A_TIME)):
+        lines = parse_lines(b"".join(block), kind="text", column="", first=split is None)
         if split is None:
-            how = how_split(source, text, lines)
-            split = tokeniser(how.name, split=how.sentences)
-        words = [words for line in split(list(lines)) for words in ([[]] if line is None else line)]
-        for tree in parser.parse(words):
-            print(safe(tree.brackets()) if tree.words else "")
+            split = how_split(source, text, (line.text for line in lines)).tokeniser()
+        sentences = split([line.text for line in lines])
+        told.update(line.status for line in lines)
+        told[TOO_LONG] += sentences.count(None)
+        for tree in parser.parse([words for parts in sentences for words in parts or [[]]]):
+            told[tree.status] += 1
+            print(shown(tree.brackets()) if tree.words and tree.status != FAILED else "")
         sys.stdout.flush()
+    if others := [f"{count:,} {status}" for status, count in (+told).items() if status != OK]:
+        say(f"attree: without a tree by the parser: {', '.join(others)}")
