@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from attree.annotate.folder import LOG, TREES, opened
+from attree.annotate.folder import BEGIN, LOG, TREES, opened
 from attree.annotate.proposals import Proposer, labelled_f1
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError, NotFiniteError
@@ -263,6 +263,17 @@ def test_all_done_is_told_and_can_be_undone(session: Session) -> None:
         session.accept()
     session.undo()
     assert words(session) == TEXT.splitlines()[-1]
+
+
+def test_the_log_beside_a_text_does_not_tell_its_language(
+    session_of: Begin, text: Path, tmp_path: Path
+) -> None:
+    text.write_text("Der alte Mann ging z. B. gestern nach Hause und schlief.\n", encoding="utf-8")
+    (tmp_path / "bank").mkdir()
+    lines = [BEGIN, *[{"action": "train"}] * 120]
+    (tmp_path / "bank" / LOG).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with session_of(texts=(tmp_path,), tokenizer=None) as session:
+        assert "z." in words(session).split()
 
 
 def test_all_done_tomorrow_is_one_line(session_of: Begin) -> None:

@@ -150,6 +150,19 @@ def test_lines_that_a_file_has_no_trees_of_have_none_on_standard_input(
     assert not run("-", *options, input="a b\n\n").stderr
 
 
+def test_a_run_goes_on_whose_output_is_below_its_input(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/text.txt").write_text("The cat sat on the mat, and the dog slept all day.\n")
+    monkeypatch.chdir(tmp_path)
+    output = Path("in/out")  # its shards and brackets come before the text
+    for inputs in ("in", tmp_path / "in", "in/../in"):
+        ran = run(inputs, "--output", output, "--to", "parquet,brackets")
+        assert ran.exit_code == 0 and "rules for en," in ran.stderr
+    assert [row["file"] for row in read_trees(output)] == ["text.txt"]
+
+
 def test_a_byte_order_mark_of_standard_input_is_no_text(run: Run) -> None:
     text = "the cat\n\ufeffsat\n"
     for options in (["--tokenizer", "whitespace"], ["--language", "en"]):

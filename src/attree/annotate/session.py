@@ -29,7 +29,6 @@ from attree.parsers.find import ParserSource
 from attree.parsers.parser import Chart, Parser
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import refuse_treebanks
-from attree.raw_text.words import tokeniser
 from attree.treebank.sentence import Sentence
 from attree.trees import FAILED, TOO_LONG
 from attree.trees.tree import NO_LABEL, Tree
@@ -403,9 +402,9 @@ def _to_annotate(
         return "", trees_to_correct(request.texts, done, passed, request.labels)
     files, _ = find_inputs(request.texts, without=folder.path)
     refuse_treebanks(files)
-    how = how_split(request.parser, request.how, first_lines(request.texts, request.how.column))
-    split, column = tokeniser(how.name, split=how.sentences), request.how.column
-    todo = text_sentences(files, split, done, passed, max_words=request.max_words, column=column)
+    column, most = request.how.column, request.max_words
+    how = how_split(request.parser, request.how, first_lines(request.texts, column, folder.path))
+    todo = text_sentences(files, how.tokeniser(), done, passed, max_words=most, column=column)
     return how.name, todo
 
 

@@ -239,9 +239,12 @@ def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Li
     return how
 
 
-def first_lines(inputs: Iterable[Path], column: str) -> Iterator[Line]:
-    """Yield the lines of files and folders, as text or words, reading only as far as needed."""
-    for _, _, lines in read_lines(find_inputs(inputs)[0], column):
+def first_lines(inputs: Iterable[Path], column: str, without: Path | None = None) -> Iterator[Line]:
+    """Yield the lines of files and folders, as text or words, reading only as far as needed.
+
+    Arguments are those of :func:`attree.raw_text.inputs.find_inputs`, and a field of its files.
+    """
+    for _, _, lines in read_lines(find_inputs(inputs, without=without)[0], column):
         yield from (line.text for line in lines)
 
 

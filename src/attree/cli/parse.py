@@ -93,7 +93,7 @@ def parse_command(
     if output is None or output == STANDARD_INPUT:
         fix = "add --output FOLDER, or: cat FILE | attree parse - --to brackets"
         raise AttreeError("no-output", "there is no folder to write to", fix=fix)
-    how = how_split(source, text, first_lines(inputs, text.column))
+    how = how_split(source, text, first_lines(inputs, text.column, output))
     rows = replace(rows, tokenizer=how.name, sentences=how.sentences, column=text.column)
     setup = WorkerSetup(source, rows, str(output.absolute()), device, threads)
     summary = parse_corpus(inputs, setup, where, run)
