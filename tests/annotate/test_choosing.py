@@ -150,6 +150,7 @@ def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
     assert f"by diverse; their trees: {sum(row['brackets'] for row in rows)} brackets" in told
     assert all(row["entropy_per_word"] > 0 for row in rows)
     assert len(run(*given).splitlines()) == 4  # three sentences, and what they cost
+    assert len(run(*given, "--pool", 2).splitlines()) == 4
 
 
 def test_the_ready_parser_says_what_it_is_unsure_of_where_none_is_named(tmp_path: Path):

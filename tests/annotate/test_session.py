@@ -12,6 +12,7 @@ from attree.annotate.folder import BEGIN, LOG, TREES, opened
 from attree.annotate.proposals import Proposer, labelled_f1
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError, NotFiniteError
+from attree.cli.annotate import annotate_command
 from attree.treebank.as_table import Treebank
 from attree.treebank.language import discover
 from attree.treebank.sentence import Sentence, SplitSettings
@@ -263,6 +264,17 @@ def test_all_done_is_told_and_can_be_undone(session: Session) -> None:
         session.accept()
     session.undo()
     assert words(session) == TEXT.splitlines()[-1]
+
+
+def test_each_treebank_has_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("en.train", "en.dev"):
+        Path(f"{name}.ptb").write_text("(S (A a) (B b))\n")
+        Path(f"{name}-corrected").touch()  # a file in the folder's place, so that nothing begins
+        with refused("not-a-folder", file=f"{name}-corrected"):
+            annotate_command([Path(f"{name}.ptb")], parser="upio")
 
 
 def test_the_log_beside_a_text_does_not_tell_its_language(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,11 @@ from tests.refusals import refused
 
 
 def sentences(
-    *paths: Path, name: str = "whitespace"
+    *paths: Path, name: str = "whitespace", done: Collection[tuple[str, ...]] = ()
 ) -> tuple[list[OriginalSentence], Counter[str]]:
     passed: Counter[str] = Counter()
     split = tokeniser(name, split=name != "whitespace")
-    found = text_sentences(find_inputs(paths)[0], split, (), passed, max_words=10)
+    found = text_sentences(find_inputs(paths)[0], split, done, passed, max_words=10)
     return list(found), passed
 
 
@@ -81,6 +82,16 @@ def test_what_was_saved_without_white_space_is_not_shown_again(tmp_path: Path, n
     assert saved.words == ("10_000", "mice")
     for done, shown in ((set(), [words]), ({saved.words}, []), ({words}, [])):  # skipped as it is
         assert [one.words for one in trees_to_correct([path], done, Counter())] == shown
+
+
+def test_what_was_saved_is_not_shown_again_with_its_escapes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("-LRB- either\\/or -RRB-\nnew words\n")
+    (first, second), _ = sentences(tmp_path / "a.txt")
+    (tmp_path / "saved.ptb").write_text(Tree(first.words, ((0, 3),), ("S",)).brackets())
+    (saved,) = trees_to_correct([tmp_path / "saved.ptb"], (), Counter())
+    assert saved.words == ("(", "either/or", ")")
+    for done in (saved.words, first.words):  # saved, or skipped as it is
+        assert sentences(tmp_path / "a.txt", done={done})[0] == [second]
 
 
 def test_lines_are_split_by_the_language_and_read_compressed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attree.base.errors import AttreeError
 from attree.base.terminal import say
-from attree.base.text import name_of
+from attree.base.text import name_of, unescape
 from attree.raw_text.inputs import InputFile
 from attree.raw_text.lines import EMPTY, read_sentences
 from attree.raw_text.words import Tokeniser
@@ -49,9 +49,8 @@ def trees_to_correct(
         done, passed: as for :func:`text_sentences`.
         labels: as ``labels`` of ``language.yaml``.
     """
-    keep = {"punctuation": "keep", "functions": "keep"}
-    settings = settings_of(**keep, nonprojective="lift", labels=labels)
-    pairs = [(file, resolve(settings, [file])) for file in files]
+    asked = settings_of(punctuation="keep", functions="keep", nonprojective="lift", labels=labels)
+    pairs = [(file, resolve(asked, [file])) for file in files]
     known, shown = set(done), set[tuple[str, ...]]()
     for tree in (tree for file, how in pairs for tree in read_files([file], how)):
         if isinstance(tree, Rejected):
@@ -62,10 +61,14 @@ def trees_to_correct(
             raise AttreeError("partly-known-trees", problem, file=tree.file, fix="give whole trees")
         elif tree.words in shown:
             passed[REPEATED] += 1
-        # saved trees have no white space in words
-        elif not {tree.words, tuple(re.sub(r"\s", "_", word) for word in tree.words)} & known:
+        elif not {tree.words, as_saved(tree.words)} & known:
             shown.add(tree.words)
             yield OriginalSentence(name_of(Path(tree.file).name), tree.line, tree.words, tree)
+
+
+def as_saved(words: Sequence[str]) -> tuple[str, ...]:
+    """Return words as they are read back from brackets: without white space and PTB's escapes."""
+    return tuple(unescape(re.sub(r"\s", "_", word)) for word in words)
 
 
 def are_treebanks(paths: Sequence[Path]) -> bool:
@@ -100,7 +103,7 @@ def text_sentences(
         max_words: longer sentences are passed over.
         column: field of JSON Lines, column of Parquet.
     """
-    shown: set[tuple[str, ...]] = set()
+    known, shown = set(done), set[tuple[str, ...]]()
     for file, line, status, sentences in read_sentences(files, column, split):
         if status not in (OK, EMPTY):
             passed[status] += 1
@@ -111,6 +114,6 @@ def text_sentences(
                 passed[ONE_WORD] += 1
             elif words in shown:
                 passed[REPEATED] += 1
-            elif words not in done:
+            elif not {words, as_saved(words)} & known:
                 shown.add(words)
                 yield OriginalSentence(file.name, line, words)

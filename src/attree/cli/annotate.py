@@ -75,7 +75,7 @@ def annotate_command(
         if not are_treebanks(text) or len(text) > 1:
             problem = "there is no folder to write to"
             raise AttreeError("no-output", problem, fix="add --output FOLDER")
-        output = Path(f"{text[0].name.partition('.')[0] or 'treebank'}-corrected")
+        output = Path(f"{text[0].stem}-corrected")
     if parser is None:
         parser = default_parser(encoder=encoder, heads=heads)
     source = find_parser(parser, Overrides(encoder, heads))
@@ -152,7 +152,6 @@ def choose_command(
     from attree.parsers.find import Overrides, find_parser
     from attree.parsers.parser import Parser
     from attree.raw_text.inputs import KINDS
-    from attree.raw_text.words import tokeniser
 
     rank = choose(WAYS, by, what="way of choosing")
     if output is not None and KINDS.get(output.suffix, "") not in ("text", "json"):
@@ -163,10 +162,9 @@ def choose_command(
     check_new([output], overwrite=overwrite)
     check_lengths(min_words, max_words)
     source = find_parser(parser, Overrides(encoder)) if parser else None
-    splitting = how_split(source, text, first_lines(inputs, text.column))
-    split = tokeniser(splitting.name, split=splitting.sentences)
-    lengths = min_words, max_words
-    drawn, seen = read_pool(inputs, split, lengths, size=pool, seed=seed, column=text.column)
+    split = how_split(source, text, first_lines(inputs, text.column)).tokeniser()
+    lengths, size = (min_words, max_words), max(pool, number)
+    drawn, seen = read_pool(inputs, split, lengths, size=size, seed=seed, column=text.column)
     loaded = Parser.of(source, device=device) if source else None
     with progress("measuring", total=len(drawn)) if loaded else silent() as advance:
         measured = measure(loaded, drawn, advance=advance)
