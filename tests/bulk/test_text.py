@@ -150,6 +150,23 @@ def test_lines_that_a_file_has_no_trees_of_have_none_on_standard_input(
     assert not run("-", *options, input="a b\n\n").stderr
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.txt", "a.jsonl"])
+def test_an_id_that_no_input_has_is_refused(run: Run, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "a.parquet":
+        pq.write_table(pa.table({"text": ["a cat"], "doc": ["x7"]}), path)
+    else:
+        path.write_text('{"doc": "x7", "text": "a cat"}\n' if name == "a.jsonl" else "a cat\n")
+    options = ("--tokenizer", "whitespace", "--id", "doc", "--output", tmp_path / "out")
+    if name == "a.jsonl":
+        run(path, *options)
+        assert [row["id"] for row in read_trees(tmp_path / "out")] == ["x7"]
+        return
+    with refused("option-without-effect", "--id", file=name):
+        run(path, *options)
+    assert not (tmp_path / "out/manifest.json").exists()
+
+
 def test_a_run_goes_on_whose_output_is_below_its_input(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -311,8 +311,6 @@ def _table(verdicts: dict[str, list[Verdict]]) -> Table:
             cells += [f"{right:,} of {len(here):,}", f"{drawn:,} of {possible:,}"]
         rows.append([language or "all", *cells])
     headings = [f"{name}: {what}" for name in verdicts for what in ("right", "impossible")]
-    note = (
-        "Right: sentences whose trees have every phrase of the table and no impossible span. "
-        "Impossible: spans drawn that no analysis has."
-    )
+    note = "Right: sentences whose trees have every phrase of the table and no impossible span. "
+    note += "Impossible: spans drawn that no analysis has."
     return Table("Simple sentences", ["language", *headings], rows, note)

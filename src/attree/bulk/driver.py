@@ -126,10 +126,8 @@ class Driver:
             self._outcome.stopped = True
             # shards in flight that take too long are left to the next run
             end_after(_SECONDS_TO_FINISH, 130)
-            message = (
-                "\nattree: finishing the shards in flight, "
-                f"{_SECONDS_TO_FINISH:.0f} s at most; Ctrl-C again stops now\n"
-            )
+            message = "\nattree: finishing the shards in flight, "
+            message += f"{_SECONDS_TO_FINISH:.0f} s at most; Ctrl-C again stops now\n"
             os.write(2, message.encode())  # the signal may have interrupted a print
 
         before = signal.signal(signal.SIGINT, handle)

@@ -103,6 +103,9 @@ def _manifest(inputs: Iterable[Path], setup: WorkerSetup, run: RunSettings) -> M
     found, left_out = find_inputs([path.absolute() for path in inputs], without=folder)
     files = tuple(found)
     refuse_treebanks(files)
+    if setup.settings.id != RowSettings().id and "json" not in {file.kind for file in files}:
+        problem = "--id names a field of JSON Lines, and no input is of this kind"
+        raise AttreeError("option-without-effect", problem, file=files[0].path, fix="leave it out")
     if left_out:
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
         say(f"attree: not read, by its suffix: {left_out[0]}{more}")
