@@ -86,6 +86,16 @@ def test_a_text_is_no_file_name(folder: Path, text: str) -> None:
     assert json.loads(shown)["words"] == text.split()
 
 
+def test_the_picture_is_of_the_first_sentence_and_that_is_told(
+    folder: Path, tmp_path: Path
+) -> None:
+    mine, picture = tmp_path / "mine.half", tmp_path / "a.svg"
+    mine.write_text("( (? the cat) sat )\n( (? old men) left )\n")
+    shown = run("try", "--constraints", mine, "--parser", folder, "--svg", picture)
+    assert ">cat<" in picture.read_text() and ">men<" not in picture.read_text()
+    assert str(picture) in shown.stderr
+
+
 def test_the_first_sentences_load_neither_numba_nor_pyarrow(folder: Path) -> None:
     code = (
         "import sys; from attree.cli.main import app; app(sys.argv[1:]);"

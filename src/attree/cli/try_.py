@@ -61,7 +61,7 @@ def try_command(
         best: Number of trees of the sentence, the best first.
         constraints: Partly bracketed trees (.half): parse their sentences, keep what is known.
         brackets: Brackets on one line.
-        svg: Draw what is printed into this file too.
+        svg: Draw the first of the trees into this file too.
     """
     from attree.base.compiled import interpreting_small
     from attree.base.files import check_new
@@ -81,11 +81,12 @@ def try_command(
         split = split_beside(str(sentence), code)
     parsers = {name: Parser.load(name, encoder=encoder, language=language) for name in names}
     form = "brackets" if brackets else "json" if as_json else "tree"
-    if constraints:
-        sentences = _partly_bracketed(constraints, sentence)
-    else:
-        sentences = _sentences(sentence, parsers[names[0]], by_spaces, split)
+    given = sentence, parsers[names[0]], by_spaces, split
+    sentences = _partly_bracketed(constraints, sentence) if constraints else _sentences(*given)
     for number, (words, constraint) in enumerate(sentences):
+        if number and svg is not None:
+            say(f"attree: {svg} has the tree of the first sentence alone")
+            svg = None
         with interpreting_small(number < _FIRST):
             _show(words, constraint, parsers, best, form, svg)
 
@@ -113,7 +114,7 @@ def _show(
         for rank, candidate in enumerate(trees, start=1):
             print(_shown(candidate, form, rank if best else None, several))
         _explain(trees)
-        if svg is not None:
+        if svg is not None and name == next(iter(parsers)):
             write_text(svg, trees[0].tree._repr_svg_())
         _warn(trees[0].tree, model)
 
