@@ -55,7 +55,8 @@ def apply_command(
     Args:
         parser: Parser: a folder that `attree train` wrote.
         threshold: Least marginal of a span: those below are dropped, so that trees need not be
-            binary; a number, or chosen (on the held-out trees of its training).
+            binary; a number, 0 for the parser's own, or chosen (on the held-out trees of its
+            training).
         associations: Also write here what the report draws: association matrices and how probable
             spans are (Parquet).
         keep_known: Keep what the trees of SENTENCES say; partly bracketed trees (.half) will do.

@@ -269,7 +269,7 @@ class TrainedModel:
         trained: the parser.
         encoder: the one it was trained with.
         threshold: spans of a lower marginal are left out, so that trees need not be binary; 0
-            keeps all.
+            is the recipe's own.
 
     Attributes:
         labelled: whether trees have labels.
