@@ -135,6 +135,24 @@ class TestSettings:
         assert [file.name for file in found.files("some")] == ["2.mrg"]
         assert found.split("some").settings.first == 3
 
+    def test_what_a_split_leaves_out_does_not_come_back_in_one_made_from_it(
+        self, attree: Any, tmp_path: Path
+    ) -> None:
+        put(tmp_path / "klingon", "a1.mrg", "a2.mrg", "a3.mrg")
+        splits = {
+            "train": {"files": "*.mrg", "exclude": "a2.mrg"},
+            "test": "a2.mrg",
+            "half": {"from": "train", "exclude": "a3.mrg"},
+            "all": {"from": ["train", "test"]},
+        }
+        found, output = only(tmp_path, splits=splits), tmp_path / "out.parquet"
+        for split, numbers in {"train": "13", "half": "1", "all": "123"}.items():
+            names = [f"{tmp_path}/klingon/a{number}.mrg" for number in numbers]
+            assert list(map(str, found.files(split))) == names
+            parts = shlex.split(found.arguments(split))
+            assert attree(*parts, "--output", str(output), "--overwrite").status == 0
+            assert read_table(output)[0]["file"].unique().to_pylist() == names
+
     @pytest.mark.parametrize(
         ("text", "problem"),
         [

@@ -301,34 +301,45 @@ def _read_splits(
     for split, spec in specs.items():
         if not is_name(split):
             raise AttreeError("bad-name", f"{split!r} cannot name a split", file=where)
-        patterns = _patterns(split, specs, language, where)
+        sources = _sources(split, specs, language, where)
+        patterns = [p for source in sources for p in _fill_in(source["files"], language)]
         matches = find(patterns, folder)
         excluded = find(_fill_in(spec.get("exclude", []), language), folder)
         used.update(excluded.files)
-        files = tuple(distinct(matches.files, excluded.files))
+        kept = [file for source in sources for file in _kept(source, language, folder)]
+        # what another split leaves out does not come back in one that is made from it
+        left_out = distinct(matches.files, kept)
+        files = tuple(distinct(matches.files, [*excluded.files, *left_out]))
         if all(file.is_file() and file.stat().st_size == 0 for file in files):
             absent[split] = ", ".join(patterns) + (", but for empty files" if files else "")
             continue
         used.update(files)
         how = resolve(as_settings({**settings, **spec}), files)
-        splits[split] = Split(files, how, matches.patterns, excluded.patterns, matches.missing)
+        without = (*excluded.patterns, *map(str, distinct(left_out, excluded.files)))
+        splits[split] = Split(files, how, matches.patterns, without, matches.missing)
     return splits, absent, used
 
 
-def _patterns(
+def _sources(
     split: str, specs: Mapping[str, Mapping[str, Any]], language: str, where: str
-) -> list[str]:
-    """Return the patterns of a split, or of all splits that it is made from."""
+) -> list[Mapping[str, Any]]:
+    """Return a split with files of its own, or the splits that it is made from."""
     if "files" in specs[split]:
-        return _fill_in(specs[split]["files"], language)
-    patterns = []
-    for other in _fill_in(specs[split]["from"], language):
+        return [specs[split]]
+    others = _fill_in(specs[split]["from"], language)
+    for other in others:
         if "files" not in specs.get(other, {}):
             problem = f"splits.{split}.from: there is no split {other} with files of its own"
             fix = nearest(other, [name for name in specs if name != split])
             raise AttreeError("unknown-split", problem, file=where, fix=fix)
-        patterns += _fill_in(specs[other]["files"], language)
-    return patterns
+    return [specs[other] for other in others]
+
+
+def _kept(spec: Mapping[str, Any], language: str, folder: Path) -> list[Path]:
+    """Return the files of a split, without those that it leaves out."""
+    keys = ("files", "exclude")
+    named, excluded = (find(_fill_in(spec.get(key, []), language), folder).files for key in keys)
+    return distinct(named, excluded)
 
 
 def _fill_in(value: str | list[str], language: str) -> list[str]:
