@@ -130,6 +130,7 @@ TREES: dict[str, tuple[str, dict[str, object], str, Spans | None, str | None]] =
         {}, "Þvert á orð .", ((0, 4, "S0"), (0, 3, "PP"), (0, 2, "fs_þf")), "fs_þf fs_þf no grm",
     ),
     "labels to drop": ("(S (A a) (CODE x))", {"drop_labels": ("CODE",)}, "a", None, None),
+    "a leafless mark to drop": ("(S (A a) (,))", {"drop_labels": (",",)}, "a", None, None),
     "or none": ("(S (A a) (lemma x))", {"drop_labels": ()}, "a x", None, None),
     "words without tags": (
         "(S (NP the dog) barks)", {}, "the dog barks", ((0, 3, "S"), (0, 2, "NP")), None,

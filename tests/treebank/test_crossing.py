@@ -503,6 +503,26 @@ class TestConvert:
         assert attree("convert", "d.export", "--output", "d.mrg").status == 0
         assert (tmp_path / "d.mrg").read_text() == "(IP (VB kumt))\n"
 
+    @pytest.mark.parametrize("to", ["export", "discbracket", "tigerxml"])
+    def test_words_tagged_as_traces_and_what_the_user_drops_are_taken_out(
+        self, attree: Any, tmp_path: Path, to: str
+    ) -> None:
+        parents, rows = [4, 4, 5, 4, -1, 4], [("*", "-NONE-"), ("a", "T"), ("ha", "X"), ("b", "T")]
+        words, tags = map(list, zip(*rows, strict=True))
+        graph = Graph(words, tags, ["S", "LAUGH"], parents, [""] * 6)
+        write = FORMATS[to].write
+        assert write is not None
+        file = tmp_path / f"a{FORMATS[to].extensions[0]}"
+        file.write_text("".join(write(iter([graph]))))
+        for dropped, left in ((None, "a ha b"), (("LAUGH",), "a b"), (("T", "X"), "")):
+            settings = resolve(SplitSettings(drop_labels=dropped), [file])
+            (tree,) = read_files([file], settings)
+            assert " ".join(getattr(tree, "words", ())) == left
+            assert getattr(tree, "status", "skipped") == "skipped"
+        done = attree("convert", file.name, "--output", "b.mrg", "--drop-label", "LAUGH")
+        assert done.status == 0
+        assert (tmp_path / "b.mrg").read_text() == "(S (T a) (T b))\n"
+
     def test_words_that_brackets_cannot_hold_are_told(self, attree: Any, tmp_path: Path) -> None:
         (tmp_path / "a.export").write_text(TORN.replace("getan", "-LRB-").replace("Was", "a b"))
         done = attree("convert", "a.export", "--output", "b.mrg")

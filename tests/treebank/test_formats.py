@@ -281,3 +281,14 @@ def test_nothing_dropped_in_is_read_as_its_owner_would_not_expect(
     assert words[-1] == "."
     assert not any("-" in word[1:-1] and word != "Norður-Kórea" for word in words)
     assert not set(words) & {"0", "*T*-1", "*0*", "ID"}
+
+
+def test_a_dialect_is_told_in_utf_16_too(tmp_path: Path) -> None:
+    file = tmp_path / "a.psd"
+    read = []
+    for encoding in ("utf-8", "utf-16"):
+        file.write_text(ICEPAHC, encoding=encoding)
+        settings = resolve(SplitSettings(encoding=encoding), [file])
+        assert settings.format == "icepahc"
+        read.append(list(read_files([file], settings)))
+    assert read[0] == read[1]

@@ -23,6 +23,7 @@ from attree.treebank.layout import closes_early, one_tree_each, pieces, top_leve
 from attree.treebank.sentence import (
     DROP_LABELS,
     DUMMY_ROOTS,
+    TRACE,
     UNDECODED,
     Format,
     Rejected,
@@ -60,7 +61,6 @@ _FAULTY = re.compile(rf"{UNDECODED.pattern}|{_OTHER_SPACE.pattern}")
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
 _WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
 _SAFE = str.maketrans(_WRITTEN | dict.fromkeys(" \t\n\r\f\v", "_"))
-_TRACE = "-NONE-"
 _LAYER = re.compile(r"\{\w+=[^{}]*\}")
 
 
@@ -200,7 +200,7 @@ def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
         elif closing:  # a node without a leaf
             closing -= 1
             whole += not stack
-            if label and _is_mark(label):
+            if label and _is_mark(label) and names[label] is not None:
                 words.append(label)
                 tags.append(label)
             elif stack:
@@ -251,7 +251,7 @@ class _Scanner:
         roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
         self.text, self.file, self.encoding = text, file, settings.encoding or "utf-8"
         self.unescaped = settings.escapes == "undo"
-        self.names = _Names(frozenset((_TRACE, *drop)), whole=settings.functions == "keep")
+        self.names = _Names(frozenset((TRACE, *drop)), whole=settings.functions == "keep")
         self.roots = frozenset(roots)
         self.faulty = not text.isascii() and _FAULTY.search(text) is not None
         self.pieces = pieces(text)
@@ -316,7 +316,7 @@ class _Scanner:
         if tree.words:
             return self._sentence(tree, begin)
         dropped = {label for label, *_ in tokens if label and self.names[label] is None}
-        if dropped - {_TRACE}:
+        if dropped - {TRACE}:
             return self._reject(begin, "no word is left by drop_labels", "skipped")
         if any(word or bare for _, word, bare, _ in tokens):
             return self._reject(begin, "no word is left: every leaf is a trace", "emptied")

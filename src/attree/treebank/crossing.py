@@ -13,8 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attree.treebank.sentence import (
+    DROP_LABELS,
     DUMMY_ROOTS,
+    TRACE,
     BadSentenceError,
+    Rejected,
     Sentence,
     Span,
     SplitSettings,
@@ -256,3 +259,21 @@ def without(graph: Graph, dropped: set[int]) -> Graph:
         parents=[numbers[graph.parents[item]] for item in kept],
         functions=[graph.functions[item] for item in kept],
     )
+
+
+def without_dropped(graph: Graph, settings: SplitSettings) -> Graph | Rejected:
+    """Return a graph without words tagged as traces, and without the subtrees of ``drop_labels``.
+
+    It is rejected if no word is left.
+    """
+    drop = DROP_LABELS if settings.drop_labels is None else settings.drop_labels
+    labelled = zip(graph.yields(), [*graph.tags, *graph.labels], graph.functions, strict=True)
+    dropped = {
+        word
+        for words, label, function in labelled
+        if not {TRACE, *drop}.isdisjoint((cut_label(label), join_label(label, function)))
+        for word in words
+    }
+    if len(dropped) == len(graph.words):
+        return Rejected(graph.file, graph.line, "no word is left by drop_labels", "skipped")
+    return without(graph, dropped) if dropped else graph

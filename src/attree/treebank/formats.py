@@ -16,9 +16,17 @@ from attree.base.reading import COMPRESSED, check_regular, opened
 from attree.base.registry import check_name
 from attree.base.text import listed
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
-from attree.treebank.crossing import Graph, continuous
+from attree.treebank.crossing import Graph, continuous, without_dropped
 from attree.treebank.labels import relabelled
-from attree.treebank.sentence import UNDECODED, Format, Rejected, Sentence, SplitSettings, read_text
+from attree.treebank.sentence import (
+    UNDECODED,
+    UTF16,
+    Format,
+    Rejected,
+    Sentence,
+    SplitSettings,
+    read_text,
+)
 
 
 def _read_table(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -68,7 +76,9 @@ def recognised(path: str | Path, family: str) -> str | None:
     Dialects of brackets are recognised only if ``family`` says that the file is in brackets, or it
     begins with one.
     """
-    text = _head(path).decode("utf-8", errors="replace").replace("\r\n", "\n")
+    head = _head(path)
+    text = head.decode("utf-16" if head.startswith(UTF16) else "utf-8", errors="replace")
+    text = text.replace("\r\n", "\n")
     bracketed = family == "brackets" or (not family and text.lstrip().startswith("("))
     for name, form in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
         if form.certain and (bracketed or form.family != "brackets") and form.certain(text):
@@ -265,7 +275,8 @@ def read_trees(
         text = "" if form.binary else read_text(file, encoding)
         if text.strip() or form.binary:
             how = dataclasses.replace(settings, encoding=encoding)
-            yield from form.read(text, str(file), how)
+            for tree in form.read(text, str(file), how):
+                yield without_dropped(tree, how) if isinstance(tree, Graph) else tree
         else:
             yield Rejected(str(file), 1, "the file is empty", "failed")
         done()
