@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from attree.apps.systems import How, evaluate
@@ -14,6 +15,7 @@ from attree.evaluation.metrics import Counts
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.parser import Parser
 from attree.treebank.sentence import SplitSettings
+from attree.trees.tree import Tree
 from tests.apps.conftest import evaluate as run
 from tests.apps.conftest import write
 from tests.refusals import refused
@@ -259,6 +261,34 @@ def test_a_sentence_without_a_partner_costs_no_other(
         assert line.startswith(wanted)
     lost = "gold.mrg:2: no tree of this sentence" in lines
     assert ("1 of 3 sentences have no tree" in " ".join(found.stdout.split())) == lost
+
+
+@pytest.mark.parametrize("missing", range(3))
+def test_a_missing_tree_shifts_no_other_whatever_the_policy_removes(
+    tmp_path: Path, gold: Path, missing: int
+) -> None:
+    for policy in ("keep", "ptb", "drop:DT NNS PRP"):
+        trees = [tree for row, tree in enumerate(GOLD) if row != missing]
+        (system,) = scored(gold, write(tmp_path / "p.mrg", trees), punctuation=policy).rows
+        assert np.flatnonzero(system.runs[0].each.skipped).tolist() == [missing]
+        assert system.mean("corpus_f1") == 100
+
+
+def test_of_two_equal_words_the_removed_one_is_removed(tmp_path: Path) -> None:
+    tree = "(S (V said) (NP (DT that)) (NP (NN that) (NN man)) (V left))"
+    file = write(tmp_path / "gold.mrg", [tree])
+    (system,) = scored(file, write(tmp_path / "p.mrg", [tree]), punctuation="drop:DT").rows
+    assert system.mean("corpus_f1") == 100
+
+
+def test_words_of_several_parts_are_those_that_brackets_hold(tmp_path: Path) -> None:
+    words = ("New York", "10\u00a0000", "(", "sat")
+    rows = [f"{n}\t{word}\t_\tNOUN\t_\t_\t{n - 1}\tdep\t_\t_\n" for n, word in enumerate(words, 1)]
+    (tmp_path / "gold.conllu").write_text("".join(rows) + "\n")
+    tree = Tree(words, ((0, 4), (1, 4), (2, 4))).brackets()
+    (system,) = scored(tmp_path / "gold.conllu", write(tmp_path / "p.mrg", [tree])).rows
+    assert system.missing == 0
+    assert system.mean("subtree_recall") == 100
 
 
 def test_other_sentences_altogether_are_refused(tmp_path: Path, gold: Path) -> None:

@@ -22,6 +22,7 @@ from attree.evaluation.metrics import Scored, mean, score, upper_bound
 from attree.evaluation.resampling import RESAMPLES, interval, paired_bootstraps
 from attree.treebank.as_table import Treebank, is_table
 from attree.treebank.check import MOST_SENTENCES
+from attree.treebank.cleaning import policy
 from attree.treebank.formats import resolve, together
 from attree.treebank.labels import UNIVERSAL, tables
 from attree.treebank.pairing import as_parses, paired
@@ -49,6 +50,7 @@ class Gold:
         punctuation: the policy by which words were removed.
         refused: one line for each sentence that could not be read.
         whole: words of the sentences before any were removed; None where none were removed.
+        stays: the same → which of them were not.
     """
 
     sentences: list[Sentence]
@@ -56,6 +58,7 @@ class Gold:
     punctuation: str = "keep"
     refused: list[str] = field(default_factory=list)
     whole: list[list[str]] | None = None
+    stays: Mapping[tuple[str, ...], list[bool]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, paths: Sequence[Path], settings: SplitSettings) -> Gold:
@@ -76,11 +79,13 @@ class Gold:
             settings = replace(settings, dependencies="half")
         treebank = Treebank.read_all(paths, settings, partial=True in derived)
         gold = cls.of_table(treebank.table, treebank.punctuation, treebank.refused)
-        if treebank.punctuation == "keep" or any(map(is_table, paths)):
+        keep = policy(treebank.punctuation)
+        if keep is None or any(map(is_table, paths)):
             return gold
         kept = replace(settings, punctuation="keep")
-        whole = Treebank.read_all(paths, kept, partial=True in derived)
-        return replace(gold, whole=whole.table["words"].to_pylist())
+        table = Treebank.read_all(paths, kept, partial=True in derived).table
+        stays = {sentence.words: keep(sentence) for sentence in from_table(table)}
+        return replace(gold, whole=table["words"].to_pylist(), stays=stays)
 
     @classmethod
     def of_table(
@@ -138,7 +143,7 @@ class System:
             AttreeError: no tree has the words of a gold sentence.
         """
         refused: list[str] = []
-        pairs = paired(gold.sentences, read, refused, name, gold.whole or ())
+        pairs = paired(gold.sentences, read, refused, name, gold.stays)
         parses = as_parses(gold.sentences, pairs, labelled=labelled, tagged=tagged)
         where = {row: f"{sentence.file}:{sentence.line}" for row, sentence in pairs.items()}
         return cls(name, [parses], refused, where)

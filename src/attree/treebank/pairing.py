@@ -7,10 +7,12 @@ predictions without punctuation can be paired as well.
 
 import dataclasses
 import difflib
+import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import chain, zip_longest
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, compress, repeat, zip_longest
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from attree.trees import OK, SKIPPED
 from attree.trees.parses import Parses
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
+
+#: Words of a sentence before cleaning → which of them it left.
+_Stays = Mapping[tuple[str, ...], list[bool]]
 
 
 def read_whole(
@@ -61,7 +66,7 @@ def paired(
     read: Sequence[Sentence],
     refused: list[str],
     name: str | Path,
-    whole: Iterable[Sequence[str]] = (),
+    whole: _Stays = MappingProxyType({}),
 ) -> dict[int, Sentence]:
     """Return row in ``gold`` → tree over the same words, for each sentence with a tree.
 
@@ -70,22 +75,22 @@ def paired(
         read: trees in the same order; some may be missing, and there may be others.
         refused: gets a line for each sentence and each tree without a partner.
         name: of what the trees were read from.
-        whole: words of the gold sentences before cleaning, if they are known.
+        whole: words of the gold sentences before cleaning → which of them it left, if known.
 
     Raises:
         AttreeError: no tree has the words of a sentence.
     """
     pairs = {}
-    before = {tuple(map(unescape, words)) for words in whole}
-    keys = [[_key(tree) for tree in side] for side in (gold, read)]
-    matcher = difflib.SequenceMatcher(a=keys[0], b=keys[1], autojunk=False)
+    stays = {tuple(map(_form, words)): left for words, left in whole.items()}
+    of_gold, of_trees = [_key(one, {}) for one in gold], [_key(one, stays) for one in read]
+    matcher = difflib.SequenceMatcher(a=of_gold, b=of_trees, autojunk=False)
     for _, first, last, start, stop in matcher.get_opcodes():
         for row, tree in zip_longest(range(first, last), read[start:stop]):
             if row is None:
                 refused.append(f"{_at(tree)}: no such sentence among the gold trees")
             elif tree is None:
                 refused.append(f"{_at(gold[row])}: no tree of this sentence")
-            elif fitted := _fit_words(gold[row], tree, before):
+            elif fitted := _fit_words(gold[row], tree, stays):
                 pairs[row] = fitted
             else:
                 refused += [_differ(gold[row], tree), f"{_at(gold[row])}: no tree of this sentence"]
@@ -101,8 +106,15 @@ def _at(tree: Sentence) -> str:
     return f"{tree.file}:{tree.line}"
 
 
-def _key(tree: Sentence) -> tuple[str, ...]:
-    return tuple(filter(_is_kept, map(unescape, tree.words)))
+def _form(word: str) -> str:
+    """Return a word as brackets hold it, but for escapes: white space in it is ``_``."""
+    return re.sub(r"\s", "_", unescape(word))
+
+
+def _key(tree: Sentence, stays: _Stays) -> tuple[str, ...]:
+    """Return the words by which a sentence is known, before and after cleaning."""
+    forms = tuple(map(_form, tree.words))
+    return tuple(filter(_is_kept, compress(forms, stays.get(forms, repeat(True)))))
 
 
 def _is_kept(word: str) -> bool:
@@ -110,25 +122,23 @@ def _is_kept(word: str) -> bool:
     return any(map(str.isalnum, word)) and "Sc" not in map(unicodedata.category, word)
 
 
-def _fit_words(gold: Sentence, tree: Sentence, before: Set[tuple[str, ...]]) -> Sentence | None:
-    """Remove the words from a tree that its gold sentence lacks; None if words differ.
-
-    ``before`` has the words of gold sentences before cleaning.
-    """
-    words, keep = list(map(unescape, gold.words)), []
-    matched = 0
-    for word in map(unescape, tree.words):
-        keep.append(matched < len(words) and word == words[matched])
-        matched += keep[-1]
-    left = [unescape(word) for word, kept in zip(tree.words, keep, strict=True) if not kept]
-    cleaned = tuple(map(unescape, tree.words)) in before or not any(map(_is_kept, left))
-    fits = matched == len(words) and cleaned
+def _fit_words(gold: Sentence, tree: Sentence, stays: _Stays) -> Sentence | None:
+    """Remove the words from a tree that its gold sentence lacks; None if words differ."""
+    words, forms = (tuple(map(_form, sentence.words)) for sentence in (gold, tree))
+    keep = stays.get(forms, [])
+    if tuple(compress(forms, keep)) != words:
+        keep, matched = [], 0
+        for word in forms:
+            keep.append(matched < len(words) and word == words[matched])
+            matched += keep[-1]
+    left = [word for word, kept in zip(forms, keep, strict=True) if not kept]
+    fits = sum(keep) == len(words) and (forms in stays or not any(map(_is_kept, left)))
     return clean(tree, lambda _: keep) if fits else None
 
 
 def _differ(gold: Sentence, tree: Sentence) -> str:
     """Say how the words of a tree differ from those of a gold sentence."""
-    a, b = _key(gold), _key(tree)
+    a, b = _key(gold, {}), _key(tree, {})
     if len(a) != len(b) or a == b:
         a, b = gold.words, tree.words
     if len(a) != len(b):
