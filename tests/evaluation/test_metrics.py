@@ -157,6 +157,12 @@ def test_label_recall_counts_distinct_triples_and_the_whole_sentence() -> None:
     assert found.labels["PP"].recall is None
 
 
+def test_label_recall_counts_a_label_with_its_functions_too() -> None:
+    tree = [(0, 4, "S"), (0, 2, "NP-SBJ"), (2, 4, "NP=2"), (2, 4, "NP"), (1, 2, "NP-SBJ")]
+    found = scored([(4, tree)], [[(0, 4), (0, 2)]], labels=["NP", "NP-SBJ", "N"])
+    assert found.labels == {"NP": LabelCount(2, 1), "NP-SBJ": LabelCount(1, 1), "N": LabelCount()}
+
+
 def test_label_recall_keeps_sentences_apart() -> None:
     gold = [(3, [(0, 2, "NP")]), (5, [(0, 2, "NP"), (3, 5, "PP")]), (1, [(0, 1, "NP")])]
     found = scored(gold, [[(1, 3)], [(0, 2), (3, 5)], []], labels=["NP", "PP"])

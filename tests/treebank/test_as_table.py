@@ -115,6 +115,40 @@ def test_treebanks_of_several_policies_are_not_joined(tmp_path: Path, names: str
             assert read_table(joined)[0].num_rows == 2
 
 
+def test_what_tables_say_of_themselves_holds_when_they_are_read_again(tmp_path: Path) -> None:
+    row = "1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n2\tb\t_\tX\t_\t_\t1\tdep\t_\t_\n\n"
+    (tmp_path / "u.conllu").write_text(row)
+    (tmp_path / "a.mrg").write_text(TREE)
+    made = {name: tmp_path / f"{name}.parquet" for name in ("u", "a", "u2", "a2", "both")}
+    files = [("u.conllu", "u"), ("a.mrg", "a"), ("u.parquet", "u2"), ("a.parquet", "a2")]
+    for name, output in files:
+        given = ["treebank", str(tmp_path / name), "--output", str(made[output])]
+        assert CliRunner().invoke(app, given).exit_code == 0
+    for name, derived, policy in (("u", "dependency", "keep"), ("a", "constituency", "ptb")):
+        with as_table([tmp_path / files[name == "a"][0]]) as read:
+            for path in (read, made[name], made[f"{name}2"]):
+                about = read_table(path)[1]
+                assert (about["derived"], about["punctuation"]) == (derived, policy)
+    given = ["treebank", str(made["u"]), str(made["a"]), "--output", str(made["both"])]
+    with refused("mixed-punctuation"):
+        raise CliRunner().invoke(app, given).exception or AssertionError
+    with as_table([tmp_path / "u.conllu", made["u"]]) as joined:
+        assert read_table(joined)[1]["derived"] == "dependency"
+
+
+def test_counts_of_one_table_are_not_those_of_several(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for number, path in enumerate(paths):
+        (tmp_path / "x.mrg").write_text(TREE * (number + 1))
+        found = Treebank.read_all([tmp_path / "x.mrg"], SplitSettings())
+        found.write(path, language=path.stem, split="test", counts={"read": number + 1})
+    with as_table(paths) as joined:
+        about = read_table(joined)[1]
+        assert (about["language"], about["counts"], about["split"]) == (None, None, "test")
+    with as_table(paths[1:]) as alone:
+        assert read_table(alone)[1]["counts"] == {"read": 2}
+
+
 @pytest.mark.parametrize("other", ["{}/a.mrg", "{}/../{}/a.mrg", "{}/*.mrg"])
 def test_a_file_that_two_paths_name_is_refused(tmp_path: Path, other: str) -> None:
     (folder := tmp_path / "t").mkdir()

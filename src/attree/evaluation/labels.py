@@ -238,16 +238,16 @@ def label_recall(
         gold: the gold trees.
         predicted: spans of the predicted trees of the same sentences.
         has_tree: bool (sentences,), which sentences count.
-        labels: labels to count; a label that no gold span has counts 0.
+        labels: labels to count, ``NP`` with or without functions, ``NP-SBJ`` as it is; a label that
+            no gold span has counts 0.
     """
-    names = list(dict.fromkeys(labels))
-    counts = np.zeros((len(names), 2), np.int64)
-    if gold.labels is not None and names:
-        column = {name: position for position, name in enumerate(names)}
-        label = np.array([column.get(name, -1) for name in gold.label_names], np.int64)[gold.labels]
-        kept = has_tree[gold.tree_of] & (label >= 0) & (gold.ends - gold.starts > 1)
-        pairs = distinct(cells_of(gold)[kept] * len(names) + label[kept])
-        cells, label = np.divmod(pairs, len(names))
-        recalled = label[np.isin(cells, predicted.cells, kind="table")]
-        counts = np.stack([np.bincount(x, minlength=len(names)) for x in (label, recalled)], axis=1)
-    return {name: LabelCount(*pair) for name, pair in zip(names, counts.tolist(), strict=True)}
+    counts = dict.fromkeys(labels, LabelCount())
+    if gold.labels is not None:
+        cells = cells_of(gold)
+        found = np.isin(cells, predicted.cells, kind="table")
+        counted = has_tree[gold.tree_of] & (gold.ends - gold.starts > 1)
+        for name in counts:
+            fits = np.array([name in (label, cut(label)) for label in gold.label_names], bool)
+            kept = counted & fits[gold.labels]
+            counts[name] = LabelCount(*(distinct(cells[x]).size for x in (kept, kept & found)))
+    return counts

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from attree.treebank.sentence import SplitSettings
 
+_USUAL = "constituency"
 _PARQUET = b"PAR1"  # the first bytes of a Parquet file
 
 
@@ -31,11 +32,13 @@ class Treebank:
         table: of ``schemas.SENTENCES_SCHEMA``.
         refused: a line for each rejected sentence.
         punctuation: the policy that removed words.
+        derived: what its brackets were made from.
     """
 
     table: pa.Table
     refused: list[str]
     punctuation: str
+    derived: str
 
     @classmethod
     def read(
@@ -46,7 +49,7 @@ class Treebank:
         Raises:
             AttreeError: no sentence is read, too many are lost, or trees are partly bracketed.
         """
-        from attree.base.schemas import PARTIAL, read_metadata
+        from attree.base.schemas import PARTIAL
         from attree.treebank import check
         from attree.treebank.formats import read_files, resolve
         from attree.treebank.table import split_table
@@ -63,10 +66,7 @@ class Treebank:
             problem = "only some brackets of these trees are known"
             fix = "give whole trees; `attree train` and `attree parse` take these"
             raise AttreeError("partly-known-trees", problem, file=path, fix=fix)
-        policy = seen.counts.punctuation
-        if policy == "keep" and is_table(path):  # words were removed when the table was made
-            policy = read_metadata(path).get("punctuation") or policy
-        return cls(table, list(map(str, rejected)), policy)
+        return cls(table, list(map(str, rejected)), seen.counts.punctuation, str(how.derived))
 
     @classmethod
     def read_all(
@@ -82,16 +82,17 @@ class Treebank:
 
         groups = together(*paths, format=settings.format)
         read = [cls.read(files, settings, partial=partial) for files in groups]
-        _check_punctuation([treebank.punctuation for treebank in read], groups[0][0])
+        policy = common_policy([treebank.punctuation for treebank in read], groups[0][0])
         refused = [line for treebank in read for line in treebank.refused]
         whole = join_tables([treebank.table for treebank in read])
-        return cls(whole, refused, read[0].punctuation)
+        # some brackets of dependencies mark them all
+        return cls(whole, refused, policy, max(treebank.derived for treebank in read))
 
     def write(self, path: Path, **metadata: Any) -> None:
         """Write the table with its metadata."""
         from attree.base.schemas import write_table
 
-        metadata["punctuation"] = self.punctuation
+        metadata |= {"punctuation": self.punctuation, "derived": self.derived}
         write_table(path, self.table, schema=self.table.schema, metadata=metadata)
 
 
@@ -149,11 +150,16 @@ def as_table(paths: Sequence[Path], *, partial: bool = False) -> Iterator[Path]:
         from attree.base.schemas import PARTLY_BRACKETED, join_tables, read_table, write_table
 
         read = [read_table(path, schema=PARTLY_BRACKETED) for path in tables]
-        _check_punctuation([facts.get("punctuation") or "keep" for _, facts in read], paths[0])
+        about = [facts for _, facts in read]
+        common_policy([facts.get("punctuation") for facts in about], paths[0])
+        metadata = about[0] | {"derived": max(x.get("derived") or _USUAL for x in about)}
+        for key in ("language", "split", "counts"):  # those of one are not those of all
+            if any(facts.get(key) != about[0].get(key) for facts in about):
+                metadata[key] = None
         whole = join_tables([table for table, _ in read])
         with TemporaryDirectory(prefix="attree-") as folder:
             path = Path(folder) / "joined.parquet"
-            write_table(path, whole, schema=whole.schema, metadata=read[0][1])
+            write_table(path, whole, schema=whole.schema, metadata=metadata)
             yield path
 
 
@@ -173,12 +179,14 @@ def check_once(paths: Iterable[Path]) -> None:
             names.add(name)
 
 
-def _check_punctuation(policies: Iterable[str], first: Path) -> None:
-    """Refuse treebanks that have been read by several punctuation policies."""
-    if len(different := dict.fromkeys(policies)) > 1:
+def common_policy(policies: Iterable[str | None], first: Path) -> str:
+    """Return the punctuation policy of treebanks; refuse several."""
+    different = list(dict.fromkeys(policy or "keep" for policy in policies))
+    if len(different) > 1:
         problem = f"these treebanks have several punctuation policies: {', '.join(different)}"
         fix = "give tables of `attree treebank`, made with one --punctuation"
         raise AttreeError("mixed-punctuation", problem, file=first, fix=fix)
+    return different[0]
 
 
 def check_files(paths: Iterable[Path], option: str) -> None:

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from attree.base.errors import AttreeError
+from attree.treebank.as_table import common_policy
 from attree.treebank.cleaning import NEARLY_ALL, CleaningCounts, penn_share, prepare
 from attree.treebank.formats import sniff
 from attree.treebank.sentence import PENN_TRACE, Rejected, Sentence, SplitSettings
@@ -70,6 +71,12 @@ class Inspector:
             else:
                 self._add(item)
             yield item
+        if self.settings.format == "parquet" and self.counts.punctuation == "keep":
+            from attree.base.schemas import read_metadata
+
+            # words were removed when the tables were made
+            policies = [read_metadata(file).get("punctuation") for file in self.files]
+            self.counts.punctuation = common_policy(policies, self.files[0])
 
     def _add(self, item: Sentence) -> None:
         self.labels.update(label for _, _, label in item.spans)

@@ -155,6 +155,7 @@ def _write_table(
     from attree.treebank.table import to_table
 
     formats = ", ".join(how.format or "" for how in settings)
-    metadata = {"format": formats, "derived": settings[0].derived, "language": "", "split": ""}
+    derived = max(str(how.derived) for how in settings)
+    metadata = {"format": formats, "derived": derived, "language": "", "split": ""}
     table = to_table(sentences)
     write_table(part, table, schema=table.schema, metadata=metadata)

@@ -192,10 +192,23 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
         for key in ("punctuation", "dummy_roots", "drop_labels", "traces", "derived")
         if getattr(settings, key) is None
     }
+    if usual.binary and "derived" in defaults:
+        defaults["derived"] = _derived(files)
     encodings = {settings.encoding or _encoding(file, usual.fallback) for file in files}
     # of several, None: each file is read in its own
     encoding = settings.encoding if len(encodings) != 1 else encodings.pop()
     return dataclasses.replace(settings, format=name, encoding=encoding, **defaults)
+
+
+def _derived(tables: Iterable[str | Path]) -> str:
+    """Return what sentence tables say that their brackets were made from."""
+    from attree.base.schemas import read_metadata
+
+    said = {"constituency"}
+    for table in tables:
+        with contextlib.suppress(AttreeError, OSError, ValueError):  # reported when it is read
+            said.add(read_metadata(table).get("derived") or "constituency")
+    return max(said)  # "dependency" if one is
 
 
 def _common_format(files: Sequence[str | Path]) -> str:
