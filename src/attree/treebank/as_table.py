@@ -78,6 +78,7 @@ class Treebank:
             AttreeError: see :meth:`read`; or their punctuation policies differ.
         """
         from attree.base.schemas import join_tables
+        from attree.treebank.cleaning import common_policy
         from attree.treebank.formats import together
 
         groups = together(*paths, format=settings.format)
@@ -148,6 +149,7 @@ def as_table(paths: Sequence[Path], *, partial: bool = False) -> Iterator[Path]:
             yield tables[0]
             return
         from attree.base.schemas import PARTLY_BRACKETED, join_tables, read_table, write_table
+        from attree.treebank.cleaning import common_policy
 
         read = [read_table(path, schema=PARTLY_BRACKETED) for path in tables]
         about = [facts for _, facts in read]
@@ -177,16 +179,6 @@ def check_once(paths: Iterable[Path]) -> None:
                 fix = "name each file once"
                 raise AttreeError("file-twice", "this file is named twice", file=file, fix=fix)
             names.add(name)
-
-
-def common_policy(policies: Iterable[str | None], first: Path) -> str:
-    """Return the punctuation policy of treebanks; refuse several."""
-    different = list(dict.fromkeys(policy or "keep" for policy in policies))
-    if len(different) > 1:
-        problem = f"these treebanks have several punctuation policies: {', '.join(different)}"
-        fix = "give tables of `attree treebank`, made with one --punctuation"
-        raise AttreeError("mixed-punctuation", problem, file=first, fix=fix)
-    return different[0]
 
 
 def check_files(paths: Iterable[Path], option: str) -> None:

@@ -14,8 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from attree.base.errors import AttreeError
-from attree.treebank.as_table import common_policy
-from attree.treebank.cleaning import NEARLY_ALL, CleaningCounts, penn_share, prepare
+from attree.treebank.cleaning import NEARLY_ALL, CleaningCounts, common_policy, penn_share, prepare
 from attree.treebank.formats import sniff
 from attree.treebank.sentence import PENN_TRACE, Rejected, Sentence, SplitSettings
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from attree.base.errors import AttreeError
@@ -77,6 +78,16 @@ def policy(name: str) -> Keep | None:
         "unicode": lambda sentence: [not is_punctuation(word) for word in sentence.words],
         "drop": lambda sentence: [tag not in dropped for tag in sentence.tags],
     }.get(kind)
+
+
+def common_policy(policies: Iterable[str | None], first: str | Path) -> str:
+    """Return the punctuation policy of treebanks; refuse several."""
+    different = list(dict.fromkeys(policy or "keep" for policy in policies))
+    if len(different) > 1:
+        problem = f"these treebanks have several punctuation policies: {', '.join(different)}"
+        fix = "give tables of `attree treebank`, made with one --punctuation"
+        raise AttreeError("mixed-punctuation", problem, file=first, fix=fix)
+    return different[0]
 
 
 def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
