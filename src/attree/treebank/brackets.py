@@ -19,22 +19,9 @@ from typing import cast
 
 from attree.base.errors import AttreeError
 from attree.base.text import unescape
+from attree.treebank import sentence
 from attree.treebank.layout import closes_early, one_tree_each, pieces, top_level
-from attree.treebank.sentence import (
-    DROP_LABELS,
-    DUMMY_ROOTS,
-    TRACE,
-    UNDECODED,
-    Format,
-    Rejected,
-    Sentence,
-    Span,
-    SplitSettings,
-    Status,
-    cut_label,
-    undecoded,
-    unescape_label,
-)
+from attree.treebank.sentence import Format, Rejected, Sentence, Span, SplitSettings, Status
 
 # Only ASCII white space separates tokens: a no-break or zero-width space is part of a word.
 # Repetitions are possessive, so that no input makes the expression backtrack; but not those of
@@ -55,7 +42,7 @@ _NO_TREE = re.compile(
 )
 #: White space that is not ASCII in a label, or in front of a word.
 _OTHER_SPACE = re.compile(r"\([^\s()]*([^\S \t\n\f\v])")
-_FAULTY = re.compile(rf"{UNDECODED.pattern}|{_OTHER_SPACE.pattern}")
+_FAULTY = re.compile(rf"{sentence.UNDECODED.pattern}|{_OTHER_SPACE.pattern}")
 #: A file with ``\\(`` escapes brackets, as Icelandic treebanks and NLTK do; so does one whose
 #: brackets balance only so. In other files ``\\)`` is a backslash and a bracket.
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
@@ -165,8 +152,8 @@ class _Names(dict[str, str | None]):
         self.dropped, self.whole = dropped, whole
 
     def __missing__(self, label: str) -> str | None:
-        whole = unescape_label(label) if "B-" in label else label
-        name = cut_label(whole)
+        whole = sentence.unescape_label(label) if "B-" in label else label
+        name = sentence.cut_label(whole)
         dropped = label in self.dropped or name in self.dropped
         self[label] = kept = None if dropped else whole if self.whole else name
         return kept
@@ -247,11 +234,11 @@ class _Scanner:
     """Reads the trees of one file, piece by piece."""
 
     def __init__(self, text: str, file: str, settings: SplitSettings) -> None:
-        drop = DROP_LABELS if settings.drop_labels is None else settings.drop_labels
-        roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
+        drop = sentence.DROP_LABELS if settings.drop_labels is None else settings.drop_labels
+        roots = sentence.DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
         self.text, self.file, self.encoding = text, file, settings.encoding or "utf-8"
         self.unescaped = settings.escapes == "undo"
-        self.names = _Names(frozenset((TRACE, *drop)), whole=settings.functions == "keep")
+        self.names = _Names(frozenset((sentence.TRACE, *drop)), whole=settings.functions == "keep")
         self.roots = frozenset(roots)
         self.faulty = not text.isascii() and _FAULTY.search(text) is not None
         self.pieces = pieces(text)
@@ -302,7 +289,7 @@ class _Scanner:
 
     def _read_one(self, begin: int, end: int) -> Sentence | Rejected:
         """Read one whole tree, or text outside all trees."""
-        if problem := undecoded(self.text, begin, end, self.encoding):
+        if problem := sentence.undecoded(self.text, begin, end, self.encoding):
             return self._reject(begin, problem[0], setting=problem[1])
         if space := _OTHER_SPACE.search(self.text, begin, end):
             reason = f"white space in a label (U+{ord(space[1]):04X})"
@@ -316,7 +303,7 @@ class _Scanner:
         if tree.words:
             return self._sentence(tree, begin)
         dropped = {label for label, *_ in tokens if label and self.names[label] is None}
-        if dropped - {TRACE}:
+        if dropped - {sentence.TRACE}:
             return self._reject(begin, "no word is left by drop_labels", "skipped")
         if any(word or bare for _, word, bare, _ in tokens):
             return self._reject(begin, "no word is left: every leaf is a trace", "emptied")
@@ -359,11 +346,11 @@ class _Scanner:
 
 def write(sentences: Iterator[Sentence]) -> Iterator[str]:
     """Yield a line for each tree."""
-    for sentence in sentences:
-        yield bracketed(sentence.words, sentence.tags, sentence.spans, root="VROOT") + "\n"
+    for tree in sentences:
+        yield bracketed(tree.words, tree.tags, tree.spans, root="VROOT") + "\n"
 
 
 _format = functools.partial(Format, family="brackets", write=write, continuous=True, held=held)
 PTB = _format(read, (".mrg",), punctuation="auto")
 _EXTENSIONS = (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees")
-SPMRL = _format(read_spmrl, _EXTENSIONS, dummy_roots=(*DUMMY_ROOTS, ""))
+SPMRL = _format(read_spmrl, _EXTENSIONS, dummy_roots=(*sentence.DUMMY_ROOTS, ""))

@@ -19,20 +19,11 @@ from functools import partial
 from typing import Any
 
 from attree.base.text import unescape
-from attree.treebank import brackets
+from attree.treebank import brackets, sentence
 from attree.treebank.crossing import top_down
 from attree.treebank.dialects import SPOKEN
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
-from attree.treebank.sentence import (
-    BadSentenceError,
-    Format,
-    Rejected,
-    Sentence,
-    SplitSettings,
-    attempt,
-    check_decoded,
-    has_line,
-)
+from attree.treebank.sentence import BadSentenceError, Format, Rejected, Sentence, SplitSettings
 from attree.treebank.ud_phrases import Phrase, Tree, Words, extents, shortened
 from attree.trees.constraints import NO_PHRASE, UNKNOWN
 
@@ -57,7 +48,7 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
     """
     for first, lines in _blocks(text):
         if not all(line.startswith("#") for line in lines):
-            found = attempt(partial(_sentences, lines, first, file, settings), file, first)
+            found = sentence.attempt(partial(_sentences, lines, first, file, settings), file, first)
             yield from [found] if isinstance(found, Rejected) else found
 
 
@@ -109,7 +100,7 @@ def _words(lines: list[str], first: int, encoding: str | None) -> Words:
     for number, line in enumerate(lines, start=first):
         if line.startswith("#"):
             continue
-        check_decoded(line, encoding, number)
+        sentence.check_decoded(line, encoding, number)
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             problem = f"expected {_COLUMNS} tab-separated columns, found {len(columns)}"
@@ -172,10 +163,9 @@ def _lift(heads: list[int]) -> None:
 
 _format = partial(Format, family="conllu")
 #: Lines that show for certain that a file is CoNLL-U, and that it has constituency trees.
-_ROW, _TREE_LINE = r"1(?:\t[^\t\n]+){9}$", r"# ?constituency ?= ?\("
-FORMAT = _format(
-    read, (".conllu", ".conll"), derived="dependency", certain=has_line(_ROW), labels=UNIVERSAL
-)
+_LINES = (r"1(?:\t[^\t\n]+){9}$", r"# ?constituency ?= ?\(", r"#begin document ")
+_ROW, _TREE_LINE, _DOCUMENT = map(sentence.has_line, _LINES)
+FORMAT = _format(read, (".conllu", ".conll"), derived="dependency", certain=_ROW, labels=UNIVERSAL)
 
 
 def read_stanza(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -187,7 +177,8 @@ def read_stanza(text: str, file: str, settings: SplitSettings) -> Iterator[Sente
         words = [row[1] for row in rows if row[0].isdigit() and len(row) > 1]
         if len(trees) == 1:
             line, tree = trees[0]
-            yield attempt(partial(_stanza_tree, tree, words, file, line, settings), file, line)
+            read_tree = partial(_stanza_tree, tree, words, file, line, settings)
+            yield sentence.attempt(read_tree, file, line)
         elif trees or rows:
             problem = f"a sentence has one line # constituency = (…), but this one {len(trees)}"
             yield Rejected(file, first, problem, "failed")
@@ -218,7 +209,7 @@ def read_2012(text: str, file: str, settings: SplitSettings) -> Iterator[Sentenc
         numbered = enumerate(lines, start=first)
         rows = [(n, _COLUMN.findall(line)) for n, line in numbered if not line.startswith("#")]
         if rows:
-            yield attempt(partial(_parse_column, rows, file, settings), file, rows[0][0])
+            yield sentence.attempt(partial(_parse_column, rows, file, settings), file, rows[0][0])
 
 
 def _parse_column(
@@ -233,7 +224,7 @@ def _parse_column(
     for number, row in rows:
         if len(row) < 6 or not _PART.fullmatch(row[5]):
             raise BadSentenceError("expected 6 columns and more, the last a part of a tree", number)
-        check_decoded(" ".join(row), settings.encoding, number)
+        sentence.check_decoded(" ".join(row), settings.encoding, number)
         if row[3] == "[WORD]":
             problem = "the words are not filled in — make this file of OntoNotes' own"
             raise BadSentenceError(problem, number)
@@ -247,10 +238,10 @@ def _parse_column(
 
 def write_stanza(sentences: Iterator[Sentence]) -> Iterator[str]:
     """Yield a sentence in CoNLL-U for each tree; its heads and relations are ``_``."""
-    for sentence in sentences:
-        (tree,) = brackets.write(iter([sentence]))
+    for item in sentences:
+        (tree,) = brackets.write(iter([item]))
         yield f"# constituency = {tree}"
-        rows = zip(sentence.words, sentence.tags, strict=True)
+        rows = zip(item.words, item.tags, strict=True)
         for number, (word, tag) in enumerate(rows, start=1):
             yield "\t".join([str(number), held(word), "_", "_", tag or "_", *"_____"]) + "\n"
         yield "\n"
@@ -263,7 +254,7 @@ def held(word: str) -> str:
 
 #: Constituency trees in CoNLL-U.
 STANZA = _format(
-    read_stanza, (), certain=has_line(_TREE_LINE), write=write_stanza, continuous=True, held=held
+    read_stanza, (), certain=_TREE_LINE, write=write_stanza, continuous=True, held=held
 )
 
 #: The columns of CoNLL-2012: OntoNotes' trees beside their other layers.
@@ -271,6 +262,6 @@ CONLL_2012 = _format(
     read_2012,
     (".gold_conll", ".v4_gold_conll", ".auto_conll", ".v4_auto_conll"),
     punctuation="auto",
-    certain=has_line(r"#begin document "),
+    certain=_DOCUMENT,
     labels="ptb",
 )

@@ -12,19 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from attree.treebank.sentence import (
-    DROP_LABELS,
-    DUMMY_ROOTS,
-    TRACE,
-    BadSentenceError,
-    Rejected,
-    Sentence,
-    Span,
-    SplitSettings,
-    cut_label,
-    join_label,
-    split_label,
-)
+from attree.treebank import sentence
+from attree.treebank.sentence import BadSentenceError, Rejected, Sentence, Span, SplitSettings
 
 _Item = tuple[int, int, bool]  # start, end, whether the block holds the child's head
 
@@ -133,7 +122,7 @@ def top_down(heads: Sequence[int]) -> list[int]:
     return order
 
 
-def without_dummy_root(graph: Graph, roots: Sequence[str] = DUMMY_ROOTS) -> Graph:
+def without_dummy_root(graph: Graph, roots: Sequence[str] = sentence.DUMMY_ROOTS) -> Graph:
     """Remove the nodes above the whole sentence that are no phrases."""
     n = len(graph.words)
     while graph.parents.count(-1) == 1:
@@ -214,36 +203,36 @@ def continuous(graph: Graph, settings: SplitSettings) -> Sentence:
 
     Functions that are kept become part of labels and tags.
     """
-    roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
+    roots = sentence.DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
     graph = without_dummy_root(graph, roots)
     attach_to_neighbours(graph)
-    n, tags, labels = len(graph.words), graph.tags, list(map(cut_label, graph.labels))
+    n, tags, labels = len(graph.words), graph.tags, list(map(sentence.cut_label, graph.labels))
     if settings.functions == "keep":
-        tags = list(map(join_label, graph.tags, graph.functions[:n]))
-        labels = list(map(join_label, graph.labels, graph.functions[n:]))
+        tags = list(map(sentence.join_label, graph.tags, graph.functions[:n]))
+        labels = list(map(sentence.join_label, graph.labels, graph.functions[n:]))
     phrases, raised = spans(replace(graph, labels=labels))
     return Sentence(tuple(graph.words), tuple(tags), phrases, graph.file, graph.line, raised)
 
 
-def graph_of(sentence: Sentence) -> Graph:
+def graph_of(tree: Sentence) -> Graph:
     """Return a sentence's tree as a graph, with the functions of its phrases' labels."""
-    words, tags, labels = list(sentence.words), list(sentence.tags), list[str]()
+    words, tags, labels = list(tree.words), list(tree.tags), list[str]()
     n = len(words)
     parents, functions = [-1] * n, [""] * n
     opened: list[tuple[int, int]] = []  # end, node
-    waiting = list(sentence.spans)[::-1]
+    waiting = list(tree.spans)[::-1]
     for word in range(n):
         while opened and opened[-1][0] <= word:
             opened.pop()
         while waiting and waiting[-1][0] == word:
             _, end, label = waiting.pop()
-            name, function = split_label(label)
+            name, function = sentence.split_label(label)
             parents.append(opened[-1][1] if opened else -1)
             functions.append(function)
             opened.append((end, n + len(labels)))
             labels.append(name)
         parents[word] = opened[-1][1] if opened else -1
-    return Graph(words, tags, labels, parents, functions, sentence.file, sentence.line)
+    return Graph(words, tags, labels, parents, functions, tree.file, tree.line)
 
 
 def without(graph: Graph, dropped: set[int]) -> Graph:
@@ -266,14 +255,11 @@ def without_dropped(graph: Graph, settings: SplitSettings) -> Graph | Rejected:
 
     It is rejected if no word is left.
     """
-    drop = DROP_LABELS if settings.drop_labels is None else settings.drop_labels
-    labelled = zip(graph.yields(), [*graph.tags, *graph.labels], graph.functions, strict=True)
-    dropped = {
-        word
-        for words, label, function in labelled
-        if not {TRACE, *drop}.isdisjoint((cut_label(label), join_label(label, function)))
-        for word in words
-    }
+    drop = sentence.DROP_LABELS if settings.drop_labels is None else settings.drop_labels
+    names, gone = [*graph.tags, *graph.labels], {sentence.TRACE, *drop}
+    forms = map(sentence.cut_label, names), map(sentence.join_label, names, graph.functions)
+    items = zip(graph.yields(), *forms, strict=True)
+    dropped = {word for words, *pair in items if not gone.isdisjoint(pair) for word in words}
     if len(dropped) == len(graph.words):
         return Rejected(graph.file, graph.line, "no word is left by drop_labels", "skipped")
     return without(graph, dropped) if dropped else graph

@@ -9,18 +9,8 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from attree.treebank import brackets
-from attree.treebank.sentence import (
-    DROP_LABELS,
-    DUMMY_ROOTS,
-    PENN_TRACE,
-    Format,
-    Rejected,
-    Sentence,
-    SplitSettings,
-    cut_label,
-    has_line,
-)
+from attree.treebank import brackets, sentence
+from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 
 _LEAF = re.compile(r"\(([^\s()]+)([ \t]+)([^\s()]+)((?:[ \t]+[^\s()]+)?)([ \t]*)\)")
 _ICEPAHC_LEAF = re.compile(r"[^a-z\s]+ (?:\S+-\S+|0|\*\S+|<\S+|\{\S+)")
@@ -55,7 +45,7 @@ def _word_dash_lemma(word: str, more: str) -> str:
 
     ``$`` marks where a word was split in two.
     """
-    if more or re.fullmatch(PENN_TRACE, word):
+    if more or re.fullmatch(sentence.PENN_TRACE, word):
         return f"{word} {more}".strip()
     parts = word.split("-")
     if len(parts) > 1:
@@ -107,7 +97,7 @@ def _read_floresta(text: str, file: str, settings: SplitSettings) -> Iterator[Se
 def _category(label: str) -> str:
     """Return the part of a label after its last ``+``, without the part after a ``-``."""
     last = label.rpartition("+")[2]
-    return cut_label(last if last.isalpha() or "-" in last[1:] else label)
+    return sentence.cut_label(last if last.isalpha() or "-" in last[1:] else label)
 
 
 def _share(text: str, leaf: re.Pattern[str]) -> float:
@@ -151,9 +141,9 @@ _HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBRE
 _HISTORY_TREE = re.compile(
     rf"^\( ?\((?!(?:{'|'.join(_HISTORY_DROPPED)}) [^()]*\)\s*\))", re.MULTILINE
 )
-_dialect = functools.partial(Format, dummy_roots=(*DUMMY_ROOTS, ""), family="brackets")
+_dialect = functools.partial(Format, dummy_roots=(*sentence.DUMMY_ROOTS, ""), family="brackets")
 _historical = functools.partial(
-    _dialect, drop_labels=_HISTORY_DROPPED, traces=PENN_TRACE, labels="icepahc"
+    _dialect, drop_labels=_HISTORY_DROPPED, traces=sentence.PENN_TRACE, labels="icepahc"
 )
 
 #: Icelandic and Faroese Parsed Historical Corpora: ``(N-N hest$-hestur)``.
@@ -164,14 +154,14 @@ PENN_HISTORY = _historical(_rewriting(_historical_word, _HISTORICAL), (), certai
 GREYNIR = _dialect(
     brackets.read_spmrl,
     (),
-    drop_labels=(*DROP_LABELS, "exp_seg", "exp_abbrev"),
+    drop_labels=(*sentence.DROP_LABELS, "exp_seg", "exp_abbrev"),
     certain=lambda text: "(META" in text and "(lemma " in text,
     labels="greynir",
 )
 _REMARK = r"#\d+ C[A-Z]\d+-\d+ "
 #: Floresta Sintá(c)tica: comments, leafless punctuation, Latin-1.
 FLORESTA = _dialect(
-    _read_floresta, (), fallback="latin-1", certain=has_line(_REMARK), labels="floresta"
+    _read_floresta, (), fallback="latin-1", certain=sentence.has_line(_REMARK), labels="floresta"
 )
 #: CESS-ECE and AnCora: ``(ncms000 grupo grupo)``, ``*0*`` for a subject that is not expressed.
 CESS = _dialect(
@@ -186,9 +176,10 @@ _spoken = _rewriting(lambda word, more: f"{word} {more}".strip(), SPOKEN)
 #: OntoNotes: marks of punctuation are written ``/.`` to tell them from speakers' pauses.
 ONTONOTES = Format(_spoken, (".parse",), punctuation="auto", family="brackets", labels="ptb")
 #: Switchboard: speakers, pauses and repairs stand among the words of the Penn Treebank.
-_SPEAKER, _NO_WORDS = r"\( *\(CODE \(SYM Speaker", (*DROP_LABELS, "-DFL-", "CODE")
+_SPEAKER = sentence.has_line(r"\( *\(CODE \(SYM Speaker")
+_NO_WORDS = (*sentence.DROP_LABELS, "-DFL-", "CODE")
 SWITCHBOARD = _dialect(
-    brackets.read, (), punctuation="auto", drop_labels=_NO_WORDS, certain=has_line(_SPEAKER)
+    brackets.read, (), punctuation="auto", drop_labels=_NO_WORDS, certain=_SPEAKER
 )
 #: Starlang's Turkish translation of the Penn Treebank; ``*NONE*`` for a word without a translation.
 STARLANG = _dialect(

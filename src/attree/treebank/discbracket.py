@@ -10,18 +10,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from attree.base.text import unescape
+from attree.treebank import sentence
 from attree.treebank.crossing import Graph, without_dummy_root
-from attree.treebank.sentence import (
-    BadSentenceError,
-    Format,
-    Rejected,
-    SplitSettings,
-    attempt,
-    check_decoded,
-    join_label,
-    split_label,
-    unescape_label,
-)
+from attree.treebank.sentence import BadSentenceError, Format, Rejected, SplitSettings
 
 # Only ASCII white space separates tokens, as in other brackets.
 _TOKEN = re.compile(r"\([ \f\v]*([^ \f\v()]*)|(\))|([^ \f\v()]+)")
@@ -40,25 +31,25 @@ def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Re
     """Yield every line of ``text`` in order, each as a `Graph` or as `Rejected`."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield attempt(partial(_graph, line, file, number, settings), file, number)
+            yield sentence.attempt(partial(_graph, line, file, number, settings), file, number)
 
 
 def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
-    check_decoded(line, settings.encoding)
-    tree, _, sentence = line.partition("\t")
+    sentence.check_decoded(line, settings.encoding)
+    tree, _, text = line.partition("\t")
     labels, above, leaves = _nodes(tree)
     order = sorted(leaves, key=lambda leaf: leaf[0])
     first = order[0][0] if order and order[0][0] == 1 else 0
     if [leaf[0] for leaf in order] != list(range(first, first + len(order))):
         raise _BadTreeError("the leaves' numbers are not those of a sentence, each once")
     words = [leaf[1] for leaf in order]
-    if sentence and set(words) == {None}:
-        words = [*sentence.split("\t")[0].split(" ")]
+    if text and set(words) == {None}:
+        words = [*text.split("\t")[0].split(" ")]
         if len(words) != len(order):
             raise _BadTreeError(f"{len(order)} leaves, but {len(words)} words after the tab")
     if not all(words):
         raise _BadTreeError("a leaf without a word")
-    names = (split_label(unescape_label(_unquoted(label))) for label in labels)
+    names = (sentence.split_label(sentence.unescape_label(_unquoted(label))) for label in labels)
     nodes = {node: (*name, above[node]) for node, name in enumerate(names)}
     # a node with one child, a word, is the word's tag
     tags = [nodes.pop(leaf[2]) for leaf in order]
@@ -131,7 +122,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
                 parts.append(")")
                 continue
             names = [*graph.tags, *graph.labels]
-            label = "VROOT" if item < 0 else join_label(names[item], graph.functions[item])
+            label = "VROOT" if item < 0 else sentence.join_label(names[item], graph.functions[item])
             label = _safe_label(label) or ("X" if 0 <= item < n else "")
             if 0 <= item < n:
                 parts.append(f" ({label} {item}={graph.words[item].translate(_SAFE)})")

@@ -11,16 +11,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from attree.base.errors import AttreeError
+from attree.treebank import sentence
 from attree.treebank.crossing import Graph
-from attree.treebank.sentence import (
-    BadSentenceError,
-    Format,
-    Rejected,
-    SplitSettings,
-    attempt,
-    check_decoded,
-    has_line,
-)
+from attree.treebank.sentence import BadSentenceError, Format, Rejected, SplitSettings
 
 _NODE = re.compile(r"#(\d{3,})")
 #: Neither fits the line of a word ``#BOS`` or ``#EOS``, which has more columns.
@@ -33,7 +26,7 @@ _Row = tuple[str, str, str, str | None]
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every sentence of ``text`` in order, each as a `Graph` or as `Rejected`."""
     for first, lines in _blocks(text):
-        yield attempt(partial(_graph, lines, first, file, settings.encoding), file, first)
+        yield sentence.attempt(partial(_graph, lines, first, file, settings.encoding), file, first)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -61,7 +54,7 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
         BadSentenceError: it has bytes of another encoding, no end, too few columns or a node twice,
             or is no tree.
     """
-    check_decoded("\n".join(lines[1:]), encoding)
+    sentence.check_decoded("\n".join(lines[1:]), encoding)
     if not _END.match(lines[-1]):
         raise BadSentenceError("this sentence has no #EOS line")
     words: list[_Row] = []
@@ -129,4 +122,4 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         yield f"#EOS {number}\n"
 
 
-FORMAT = Format(graphs, (".export", ".negra"), certain=has_line(r"#BOS\s"), write=write)
+FORMAT = Format(graphs, (".export", ".negra"), certain=sentence.has_line(r"#BOS\s"), write=write)

@@ -1,5 +1,6 @@
 """Register the treebank formats by name, and read files of any format."""
 
+import codecs
 import contextlib
 import dataclasses
 import functools
@@ -18,15 +19,7 @@ from attree.base.text import listed
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.crossing import Graph, continuous, without_dropped
 from attree.treebank.labels import relabelled
-from attree.treebank.sentence import (
-    UNDECODED,
-    UTF16,
-    Format,
-    Rejected,
-    Sentence,
-    SplitSettings,
-    read_text,
-)
+from attree.treebank.sentence import UNDECODED, Format, Rejected, Sentence, SplitSettings, read_text
 
 
 def _read_table(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -76,9 +69,8 @@ def recognised(path: str | Path, family: str) -> str | None:
     Dialects of brackets are recognised only if ``family`` says that the file is in brackets, or it
     begins with one.
     """
-    head = _head(path)
-    text = head.decode("utf-16" if head.startswith(UTF16) else "utf-8", errors="replace")
-    text = text.replace("\r\n", "\n")
+    wide = (head := _head(path))[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    text = head.decode("utf-16" if wide else "utf-8", errors="replace").replace("\r\n", "\n")
     bracketed = family == "brackets" or (not family and text.lstrip().startswith("("))
     for name, form in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
         if form.certain and (bracketed or form.family != "brackets") and form.certain(text):

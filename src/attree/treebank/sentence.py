@@ -221,7 +221,7 @@ _Read = TypeVar("_Read")
 
 #: Undecodable bytes in a text.
 UNDECODED = re.compile("[\udc80-\udcff]")
-UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF8 = ("utf-8", "utf8")
 
 
@@ -237,7 +237,7 @@ def read_text(path: str | Path, encoding: str) -> str:
     """
     with opened(path, what="treebank file") as handle:
         data = handle.read()
-    wide = data.startswith(UTF16) or 4 * data.count(0) > max(len(data), 100)
+    wide = data.startswith(_UTF16) or 4 * data.count(0) > max(len(data), 100)
     if wide and encoding.lower() in _UTF8:
         fix = "set encoding: utf-16; if it has no byte-order mark, utf-16-le or utf-16-be"
         raise AttreeError("encoding", "this file is UTF-16", file=path, fix=fix)
