@@ -183,8 +183,9 @@ def _credit(names: tuple[str, ...], unlabelled: float) -> tuple[_Floats, _Floats
     shared = np.array([[(a & b).total() for b in chains] for a in chains], np.float64)
     size = np.array([chain.total() for chain in chains], np.float64)
     phrase = np.minimum(size, 1.0)
+    shared = (1.0 - unlabelled) * shared + unlabelled * np.outer(phrase, phrase)
     return (
-        (1.0 - unlabelled) * shared + unlabelled * np.outer(phrase, phrase) + _OWN * np.diag(phrase),
+        shared + _OWN * np.diag(phrase),
         (1.0 - unlabelled) * size + unlabelled * phrase,
     )
 
