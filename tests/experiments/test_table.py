@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from attree.base.tables import BASELINE, CEILING, COMPUTED
+from attree.base.tables import BASELINE, BASELINES, CEILING, COMPUTED
 from attree.evaluation import HEADINGS
 from attree.experiments.tables import Cell, _published, cells, tables
-from attree.reports.tables.summaries import BASELINES
+from tests.refusals import refused
 from tests.workflow.conftest import ROOT
 
 LAYOUT = {"title": "T", "axis": "test", "metrics": ["corpus_f1"], "labels": False}
@@ -195,3 +195,46 @@ def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: 
     assert welsh.note == ("[n trees]: the set holds no more than these. Trees from welsh/train.")
     assert {cell.flat()["panel"] for cell in found} == {"french", "welsh"}
     assert {cell.source for cell in found} == {COMPUTED, BASELINE, CEILING}
+
+
+@pytest.mark.parametrize("panel", ["", "welsh"])
+@pytest.mark.parametrize(
+    ("axis", "rows", "lengths", "places"),
+    [
+        # column → test set and longest sentence of its row; longest sentence of the baselines
+        ("test", {"welsh/test": ("welsh/test", None), "welsh/dev": ("welsh/dev", None)},
+         {"test": None, "dev": None}, {"test": "welsh/test", "dev": "welsh/dev"}),
+        ("test", {"welsh/test": ("welsh/test", 10)}, {"test": None}, {"test": "welsh/test all"}),
+        ("test", {"welsh/test": ("welsh/test", None)}, {"test": 10}, {"test": "welsh/test ≤10"}),
+        ("max_words", {"≤10": ("welsh/test", 10), "all": ("welsh/test", None)},
+         {"test": 10}, {"test": "≤10"}),
+    ],
+)  # fmt: skip
+def test_a_baseline_never_stands_beside_other_sentences(
+    tmp_path: Path, panel: str, axis: str, rows: Any, lengths: Any, places: dict[str, str]
+) -> None:
+    listed, placed = [], []
+    for column, (test, longest) in rows.items():
+        record = record_of("welsh", 5, 5)
+        record["row"] |= {"test": test, "max_words": longest}
+        write(tmp_path / f"{longest}{test.replace('/', '-')}.json", record)
+        listed.append({"row": column, "record": f"{longest}{test.replace('/', '-')}"})
+        placed.append([column, "ours", column, panel])
+    results = [write(tmp_path / "job", {"rows": listed})]
+    for split, longest in lengths.items():
+        fixed = dict.fromkeys(BASELINES, dict.fromkeys(HEADINGS, len(split)))
+        summary = summary_of("welsh", baselines=fixed) | {"split": split}
+        summary["protocol"]["max_words"] = longest
+        results.append(write(tmp_path / f"baselines-{split}", summary))
+    layout = {**LAYOUT, "axis": axis, "places": placed, "published": {}}
+    found = cells(results, tmp_path, layout, None)
+    shown = {(cell.column, cell.mean("corpus_f1")) for cell in found if cell.source == BASELINE}
+    if axis == "max_words" and not panel:  # there are no columns of test sets
+        places = {"test": "welsh/test ≤10"}
+    assert shown == {(column, len(split)) for split, column in places.items()}
+
+
+def test_the_line_that_parsers_should_be_above_exists() -> None:
+    cell = Cell("upio", "10", COMPUTED, values={"corpus_f1": [50.0]})
+    with refused("unknown-name", "upoi", "upio"):
+        tables([cell], {**LAYOUT, "above": "upoi"})

@@ -60,6 +60,9 @@ def test_each_part_has_axes_of_its_own_and_its_highest_baseline() -> None:
     assert [axes.get_title() for axes in parts] == ["french", "welsh", "basque", "korean"]
     lines = {line.get_label(): line for line in parts[1].get_lines()}
     assert list(lines["highest baseline"].get_ydata()) == [9.0, 9.0]
+    other = figures.lines([*rows, row("welsh", "right", "80", 8.0, BASELINE)], "T", "trees")
+    names = {line.get_label() for axes in other.axes for line in axes.get_lines()}
+    assert "highest baseline" not in names, "of two columns of different sentences"
     labels = parts[0].get_legend_handles_labels()[1]
     assert labels == ["own", "both"] and not parts[0].get_legend()
     colors = [

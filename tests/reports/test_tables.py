@@ -14,9 +14,9 @@ from rich.console import Console
 
 from attree.base import tables as render
 from attree.base.files import write_json
+from attree.base.tables import BASELINES
 from attree.parsers.reading import doubt, figures
 from attree.reports.tables.summaries import (
-    BASELINES,
     ScoreRow,
     crosslingual,
     language,
@@ -246,3 +246,16 @@ def test_square_brackets_are_printed_as_they_are() -> None:
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     for text in ("T [bold]", "F1 [red]", "1.00 [new head]", "[new head]: x"):
         assert text in printed
+
+
+@pytest.mark.parametrize(
+    "line", ["t,upoa,welsh,f1,n/a", "t,upoa,welsh,f1,nan", "t,upoa", "t,a,b,c,2"]
+)
+def test_a_published_figure_is_one_number(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "article.csv"
+    text = "table,row,language,metric,value\nt,a,b,c,1\nother,,,,\n"
+    file.write_text(text)
+    assert read_published(file, "t") == {("a", "b", "c"): 1.0}
+    file.write_text(f"{text}{line}\n")
+    with refused("bad-figure", file=file, line=4):
+        read_published(file, "t")

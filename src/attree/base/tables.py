@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 #: Sources of a cell of a table, or of a line of a figure.
 COMPUTED, BASELINE, CEILING, ARTICLE = "computed", "baseline", "ceiling", "article"
 
+#: Baseline → its short heading, in the order of tables; no parser of a workflow has such a name.
+BASELINES = {
+    "right_branching": "right",
+    "left_branching": "left",
+    "balanced": "balanced",
+    "random_uniform_split": "random split",
+    "random_shift_reduce": "random shift",
+    "random_uniform_tree": "random tree",
+    "upper_bound": "binary ceiling",
+}
+
 #: The fields of a row that can tell a table's columns apart, as pictures name them.
 AXES = {
     "trees": "trees",

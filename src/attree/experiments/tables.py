@@ -1,13 +1,14 @@
 """Gather the records of an experiment's rows into cells, and cells into tables."""
 
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.reading import read_described
+from attree.base.registry import check_name
 from attree.base.tables import ARTICLE, BASELINE, CEILING, COMPUTED, Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import read_record
@@ -15,6 +16,9 @@ from attree.plan.rows import SHOWN
 from attree.reports.tables.summaries import ScoreRow, heading_of, read_published, score_rows
 
 _RECALL = "recall_"
+
+#: Panel and column → test set and longest sentence of its rows, where these are no summaries.
+_Sentences = dict[tuple[str, str], set[tuple[str, int | None]]]
 
 
 @dataclass(slots=True)
@@ -125,21 +129,19 @@ def cells(
         empty = Cell(label, column, COMPUTED, panel=panel)
         _add(placed.setdefault((panel, label, column), empty), record)
     computed = list(placed.values())
-    across: dict[str, dict[str, None]] = {}  # panel → columns, in order
+    scored: _Sentences = {}
     for cell in computed:
-        if cell.panel:
-            across.setdefault(cell.panel, {})[cell.column] = None
+        sentences = cell.about["test"], cell.about["max_words"]
+        scored.setdefault((cell.panel, cell.column), set()).add(sentences)
     rows = score_rows(summaries, {})
     for row in rows:
         if not row.is_baseline:
-            computed.append(_scored_cell(row, rows, "/".join(row.test), across))
+            computed += [_scored_cell(row, rows, *place) for place in _places(row, scored)]
     baselines = []
-    for test in dict.fromkeys(row.test for row in rows):
+    for test in dict.fromkeys(row.test for row in rows if row.is_baseline):
         fixed = [row for row in rows if row.test == test and row.is_baseline]
-        columns = across.get(test[0], ["/".join(test)])
-        baselines += [
-            _scored_cell(row, rows, column, across) for column in columns for row in fixed
-        ]
+        for place in _places(fixed[0], scored):
+            baselines += [_scored_cell(row, rows, *place) for row in fixed]
     made = computed + baselines
     for panel in dict.fromkeys(cell.panel for cell in made):
         part = [cell for cell in made if cell.panel == panel]
@@ -216,11 +218,22 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
     cell.notes = list(dict.fromkeys([*cell.notes, *notes]))
 
 
-def _scored_cell(
-    row: ScoreRow, rows: Sequence[ScoreRow], column: str, panels: Collection[str]
-) -> Cell:
+def _places(row: ScoreRow, scored: _Sentences) -> list[tuple[str, str]]:
+    """Return panel and column of each cell of a score summary: never beside other sentences.
+
+    A baseline stands in every column of its panel that is of its sentences alone. Whatever has no
+    such column has one of its test set, which names its lengths where others are there.
+    """
+    panel, test = row.language if any(part for part, _ in scored) else "", "/".join(row.test)
+    own, longest = (test, row.max_words), f"≤{row.max_words}" if row.max_words else "all"
+    alike = [place for place, sets in scored.items() if (place[0], sets) == (panel, {own})]
+    column = test if own in scored.get((panel, test), {(test, None)}) else f"{test} {longest}"
+    return alike if panel and row.is_baseline and alike else [(panel, column)]
+
+
+def _scored_cell(row: ScoreRow, rows: Sequence[ScoreRow], panel: str, column: str) -> Cell:
     """Return the cell of a score summary: a parser of a table over languages, or a baseline."""
-    panel, test = row.language if panels else "", "/".join(row.test)
+    test = "/".join(row.test)
     details: dict[str, Any] = {"highest": dict(row.max), "deviation": dict(row.std), "panel": panel}
     source = CEILING if row.parser == "upper_bound" else BASELINE
     fields: dict[str, Any] = {"test": test}
@@ -231,6 +244,7 @@ def _scored_cell(
             "parser": row.parser,
             "train": row.selection or None,
             **fields,
+            "max_words": row.max_words,
             "sentences": row.scored,
             "punctuation": row.punctuation or None,
             "derived": row.derived,
@@ -240,18 +254,17 @@ def _scored_cell(
     return cell
 
 
-def _published(
-    layout: Mapping[str, Any], path: Path | None, tests: Mapping[str, str]
-) -> list[Cell]:
+def _published(layout: Mapping[str, Any], path: Path | None, sets: Mapping[str, str]) -> list[Cell]:
     """Return the article's cells for each column and its test set, sorted by label.
 
     The file names a column's figure ``metric@column``, or ``metric`` if columns are test sets.
     """
     cells: dict[tuple[str, str], Cell] = {}
-    for column, test in tests.items():
+    for column, test in sets.items():
         table = layout["published"].get(test, layout["published"].get("*"))
         figures = read_published(path, table) if table else {}
-        named = {column.removeprefix("≤")} | ({""} if layout["axis"] == "test" else set())
+        own = "" if (layout["axis"], test) == ("test", column) else None
+        named = {column.removeprefix("≤"), own}
         for (row, language, name), value in figures.items():
             metric, _, heading = name.partition("@")
             if language == test.partition("/")[0] and heading in named:
@@ -274,6 +287,9 @@ def _figure(cell: Cell, metric: str, value: float) -> None:
 def tables(cells: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:
     """Build a table for each panel and metric, and tables of label recall if asked for."""
     made = []
+    if above := layout.get("above"):
+        problem = f"{layout['title']}: above: no line is called {above}"
+        check_name(above, {cell.label for cell in cells}, problem, near=True)
     for panel in dict.fromkeys(cell.panel for cell in cells):
         part = [cell for cell in cells if cell.panel == panel]
         title = f"{layout['title']}, {panel}" if panel else layout["title"]

@@ -36,7 +36,8 @@ _Rows = list[Mapping[str, Any]]
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
     """Draw corpus F1 over the columns of a table, one line per parser, deviations as error bars.
 
-    Each panel of the table (a language) has its own axes, with a line for its highest baseline.
+    Each panel of the table (a language) has its own axes, with a line for its highest baseline if
+    every column has the same.
 
     Args:
         rows: rows of the table's Parquet file: panel, label, column, source, corpus_f1,
@@ -54,9 +55,11 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
         _lines(axes, [row for row in shown if (row.get("panel") or "") == panel], labels, axis)
         if panel:
             axes.set_title(panel, fontsize=9)
-            baselines = [row for row in rows if row["source"] == BASELINE]
-            if f1 := [row["corpus_f1"] for row in baselines if row.get("panel") == panel]:
-                axes.axhline(max(f1), color="grey", linestyle=":", label=_BASELINE)
+            baselines = [x for x in rows if (x["source"], x.get("panel")) == (BASELINE, panel)]
+            f1 = sorted((x["column"], x["corpus_f1"]) for x in baselines)
+            # the last of a column is its highest; those of other sentences have no line in common
+            if len(highest := set(dict(f1).values())) == 1 and axis != "max_words":
+                axes.axhline(highest.pop(), color="grey", linestyle=":", label=_BASELINE)
         if not axes.get_subplotspec().is_first_col():
             axes.set_ylabel("")
     if key is not None:

@@ -33,9 +33,7 @@ from attree.trees.trees import Trees
 _ROOM = 1_500_000
 
 
-def explorer(
-    results: Path, rows: Sequence[ScoreRow], most: int, notes: list[str]
-) -> list[dict[str, Any]]:
+def explorer(results: Path, rows: Sequence[ScoreRow], most: int, notes: list[str]) -> list[Any]:
     """Return one entry per test set, with the parsers of ``rows``.
 
     Args:

@@ -161,19 +161,15 @@ def _experiment(path: Path) -> dict[str, Any]:
     table, metadata = read_table(path)
     layout: Mapping[str, Any] = metadata.get("settings", {})
     rows = table.to_pylist()
-    lines = [
-        row for row in rows if row.get("source") == COMPUTED and row.get("corpus_f1") is not None
-    ]
+    lines = [x for x in rows if x.get("source") == COMPUTED and x.get("corpus_f1") is not None]
     drawn = layout.get("axis") not in (None, "test") and len({row["column"] for row in lines}) > 1
     title = str(layout.get("title", path.stem))
-    figure_tables = {
-        kind: path.with_name(f"{path.stem}.{kind}.parquet") for kind in ("weights", "sentence")
-    }
+    files = {x: path.with_name(f"{path.stem}.{x}.parquet") for x in ("weights", "sentence")}
     return {
         "title": title,
         "tables": saved_tables(path),
         "chart": charts.lines(rows, title, str(layout["axis"])) if drawn else "",
-        "maps": {kind: charts.maps(file) for kind, file in figure_tables.items() if file.is_file()},
+        "maps": {kind: charts.maps(file) for kind, file in files.items() if file.is_file()},
     }
 
 

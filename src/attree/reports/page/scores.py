@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attree.base.tables import Table
+from attree.base.tables import BASELINES, Table
 from attree.plan.paths import BASELINES_PATH as BASELINES_FILE
 from attree.plan.paths import IMPORTED, SCORES_PATH, TableRow, files_of_rows, path_of
 from attree.reports.page.run import AskedTable, ReportedRun
 from attree.reports.tables.summaries import (
-    BASELINES,
     ScoreRow,
     by_test,
     crosslingual,
@@ -50,9 +49,7 @@ def _all_rows(results: Path) -> list[TableRow]:
 def _files(results: Path, rows: Sequence[TableRow]) -> list[Path]:
     """Return the existing summaries of rows, and of the baselines on their test sets."""
     templates = (SCORES_PATH, BASELINES_FILE)
-    files = (
-        Path(x) for template in templates for x in files_of_rows(template, rows, results=results)
-    )
+    files = (Path(x) for one in templates for x in files_of_rows(one, rows, results=results))
     return [file for file in files if file.is_file()]
 
 
@@ -153,10 +150,8 @@ def _describe_parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
 
 def _describe_recipe(name: str, recipe: Mapping[str, str]) -> str:
     score = recipe["score"].replace("_", " and ").replace("adjacent and right", "adjacent (right)")
-    logarithm = ", in logarithms" if recipe["association"] == "log" else ""
-    return (
-        f"{name} ({score} association{logarithm}; {recipe['decoder'].replace('_', ' ')} decoding)"
-    )
+    log = ", in logarithms" if recipe["association"] == "log" else ""
+    return f"{name} ({score} association{log}; {recipe['decoder'].replace('_', ' ')} decoding)"
 
 
 def _describe_encoder(run: ReportedRun, slug: str) -> str:

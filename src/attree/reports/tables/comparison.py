@@ -11,14 +11,13 @@ import numpy as np
 from attree.base.errors import AttreeError
 from attree.base.reading import read_described
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.base.tables import Table, number, scores_table, with_values
+from attree.base.tables import BASELINES, Table, number, scores_table, with_values
 from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.baselines import ONE_TREE, fixed_parses
 from attree.evaluation.metrics import Scored, score
 from attree.evaluation.resampling import RESAMPLES, every_difference
 from attree.plan.paths import GRAMMAR, IMPORTED
 from attree.reports.tables.summaries import (
-    BASELINES,
     RECALL,
     ScoreRow,
     by_test,
@@ -161,7 +160,7 @@ def systems(
         max_words: as for :func:`attree.evaluation.metrics.score`.
     """
     timed = _read_speeds(speeds)
-    fixed = _score_fixed(tables, max_words)
+    fixed = _of_fixed(tables, max_words)
     rows = [row for path in summaries for row in score_rows([path], {})]
     scored = [
         System(
@@ -235,9 +234,7 @@ def _read_speeds(paths: Iterable[Path]) -> dict[tuple[str, str, str, str], float
     }
 
 
-def _score_fixed(
-    paths: Iterable[Path], max_words: int | None
-) -> dict[tuple[str, str, str], Scored]:
+def _of_fixed(paths: Iterable[Path], max_words: int | None) -> dict[tuple[str, str, str], Scored]:
     """Score fixed trees; return (language, split, baseline) → their scores."""
     scores = {}
     for path in paths:
@@ -277,9 +274,7 @@ def compared(
             replace(system, by_length=_by_length(system.each, lengths), p=p.get(system.name))
             for system in tested
         ]
-        ordered += sorted(
-            filled, key=lambda one: (one.kind == PUBLISHED, one.row.is_baseline, -one.f1)
-        )
+        ordered += sorted(filled, key=lambda x: (x.kind == PUBLISHED, x.row.is_baseline, -x.f1))
     return ordered, records
 
 
@@ -311,10 +306,7 @@ def comparison(
         tables += _table_of_any(f"{where}: recall by label", labels, recalls, RECALL)
         scores = [((system.name,), system.row.values) for system in tested]
         tables += _table_of_any(f"{where}: labels", LABELLED, scores, _LABELLED)
-    rows = {
-        one.name: [one.name, one.kind, one.row.encoder or "–", one.row.selection or "–"]
-        for one in systems
-    }
+    rows = {x.name: [x.name, x.kind, x.row.encoder or "–", x.row.selection or "–"] for x in systems}
     note = "Tuned on: the trees that heads were ranked or weights trained on; –: none, or unknown."
     headings = ["system", "kind", "encoder", "tuned on"]
     return [*tables, Table(f"{title}: systems", headings, list(rows.values()), note)]

@@ -1,6 +1,7 @@
 """What summaries of scores say, a row each; tables over languages, of one language, of sizes."""
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,24 +13,13 @@ import pyarrow.compute as pc
 from attree.base.errors import AttreeError
 from attree.base.reading import described, read_described, read_text
 from attree.base.schemas import PARTLY_BRACKETED, read_table
-from attree.base.tables import Table, number, scores_table, with_values
+from attree.base.tables import BASELINES, Table, number, scores_table, with_values
 from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
 from attree.evaluation.labels import NO_SPAN, Confusion, confusion_of
 from attree.evaluation.metrics import Scored
 from attree.evaluation.resampling import intervals
 from attree.evaluation.rows import read_scored
 from attree.plan.paths import TableRow
-
-#: baseline → its short heading, in the order of tables
-BASELINES = {
-    "right_branching": "right",
-    "left_branching": "left",
-    "balanced": "balanced",
-    "random_uniform_split": "random split",
-    "random_shift_reduce": "random shift",
-    "random_uniform_tree": "random tree",
-    "upper_bound": "binary ceiling",
-}
 
 _FORM: dict[str, Any] = {"what": "score summary", "fix": "run `attree score` again"}
 
@@ -58,6 +48,7 @@ class ScoreRow:
         published: metric → the article's figure.
         confusion: confusion of labels, if trees have them.
         file: of the summary; - for none.
+        max_words: the longest sentence that was scored, None for all.
     """
 
     encoder: str
@@ -81,6 +72,7 @@ class ScoreRow:
     published: Mapping[str, float] = field(default_factory=dict)
     confusion: Confusion | None = None
     file: str = "-"
+    max_words: int | None = None
 
     @property
     def test(self) -> tuple[str, str]:
@@ -190,7 +182,8 @@ def read_published(path: Path | None, table: str) -> Published:
         ``(row, language, metric)`` in lower case → value; empty when there is no file.
 
     Raises:
-        AttreeError: the file is missing, or lacks a column.
+        AttreeError: the file is missing or lacks a column, or a figure is no number or stands twice
+            with different values.
     """
     if path is None:
         return {}
@@ -199,10 +192,16 @@ def read_published(path: Path | None, table: str) -> Published:
     if missing := {"table", "row", "language", "metric", "value"} - set(reader.fieldnames or ()):
         problem = f"missing columns {', '.join(sorted(missing))}"
         raise AttreeError("missing-columns", problem, file=path, line=1)
-    figures = {}
+    figures: dict[tuple[str, str, str], float] = {}
     for line in (line for line in reader if line["table"] == table):
-        row, language, metric = (line[name].lower() for name in ("row", "language", "metric"))
-        figures[row, language, metric] = float(line["value"])
+        try:
+            row, language, metric = (line[name].lower() for name in ("row", "language", "metric"))
+            value = float(line["value"])
+        except (AttributeError, TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value) or figures.setdefault((row, language, metric), value) != value:
+            problem = "this figure is no number, or an earlier line gives it another value"
+            raise AttreeError("bad-figure", problem, file=path, line=reader.line_num, fix="mend it")
     return figures
 
 
