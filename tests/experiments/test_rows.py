@@ -191,7 +191,7 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
     [
         ({"parsers": ["fpoi"]}, "unknown parser fpoi"),
         ({"encoders": ["tinny"]}, "encoder tinny does not exist — did you mean tiny?"),
-        ({"train": "toy/train"}, "asks for the unknown set toy/train"),
+        ({"train": "toy/train"}, "experiments.e: language toy has no split train"),
         ({"layers": [0, 1]}, "two rows fall into line 'fpio', column 3"),
         ({"encoders": ["tiny", "other"]}, "two rows fall into line 'fpio', column 3"),
         ({"parsers": ["many"]}, "trained.many: sources is of no effect"),
@@ -202,3 +202,19 @@ def test_a_mistake_is_one_line(planned: Plan, run: dict[str, Any], said: str) ->
         planned(run)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("run", "code"),
+    [
+        ({"layers": ["tuned"], "candidates": [0, 1]}, "none-apart"),
+        ({"parsers": ["upio"], "trees": ["apart"]}, "none-apart"),
+        ({"candidates": [0, 1]}, "option-without-effect"),
+        ({"dropouts": [0.1]}, "option-without-effect"),
+        ({"steps": 0}, "bad-setting"),
+        ({"max_words": [0]}, "bad-setting"),
+    ],
+)
+def test_what_a_run_could_not_heed_is_refused(planned: Plan, run: Any, code: str) -> None:
+    with refused(code):
+        planned(run)

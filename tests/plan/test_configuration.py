@@ -60,6 +60,7 @@ treebanks/languages/german: {formt: ptb} → .german: unknown key formt — did 
 treebanks/languages/german: {max_words: ten} → languages.german.max_words: "ten" does not fit
 attention/too_long: right → attention.too_long: "right" is not one of its values —
 evaluation/max_words: 0 → evaluation.max_words: 0 does not fit
+evaluation/labels: [] → evaluation.labels: [] does not fit
 """
 
 

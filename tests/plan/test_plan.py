@@ -405,3 +405,41 @@ def test_a_grammar_that_cannot_be_learnt() -> None:
     every = table("one upoa all test", grammars=["g"])
     plan = make_plan(config(**{**own, "comparisons": {"c": every}}), SPLITS)
     assert {row.language for row in plan.compared() if row.encoder == "grammar"} == {"english"}
+
+
+READY = {"encoder": "one", "tables": ["t"], "licence": "x", "sources": "y"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "name"),
+    [
+        ({"averages": {"right": {"of": ["upoa"]}}}, "name-taken", "right"),
+        ({"systems": {"balanced": {"english/test": "x"}}}, "name-taken", "balanced"),
+        ({"masked_lm": {"one": {"encoder": "two", "text": ["english/dev"]}}}, "name-taken", "one"),
+        ({"encoders": {"one": {"path": "x"}, "m-1": {"path": "y"}},
+          "masked_lm": {"m": {"encoder": "one", "text": ["english/dev"]}}}, "name-taken", "m-1"),
+        ({"masked_lm": {"m": {"encoder": "one", "text": ["basque/dev"]}}}, "unknown-split", "dev"),
+        ({"ready": {"fpao": READY}}, "unknown-name", "fpao"),
+        ({"ready": {"fpoa": {**READY, "encoder": "three"}}}, "unknown-name", "three"),
+        ({"ready": {"fpoa": {**READY, "tables": ["tt"]}}}, "unknown-name", "tt"),
+        ({"ready": {"fpoa": READY}, "training": {**TRAINING, "split": "x"}}, "unknown-split", "x"),
+    ],
+)  # fmt: skip
+def test_a_name_means_one_thing_that_exists(changed: Any, code: str, name: str) -> None:
+    make_plan(config(training=TRAINING, ready={"fpoa": READY}), SPLITS)
+    with refused(code, name):
+        make_plan(config(**changed), SPLITS)
+
+
+def test_no_parser_is_timed_by_another_decoder_than_that_of_its_rows(tmp_path: Path) -> None:
+    (tmp_path / "parser.json").write_text("{}")
+    folder = {"folder": str(tmp_path)}
+    own = {
+        "mine": folder,
+        "chart": {**folder, "decoder": "chart"},
+        "cut": {**folder, "threshold": 0.5},
+    }
+    comparisons = {"c": table("one upoa english test", parsers=[], trained=list(own))}
+    asked = inputs(Comparisons, config(comparisons=comparisons, trained=own))
+    job = SimpleNamespace(comparison="c", encoder="one", language="english", split="test")
+    assert asked.timed(job) == [f"{tmp_path}/parser.json"]

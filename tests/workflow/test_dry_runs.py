@@ -197,7 +197,7 @@ def test_an_overlay_without_its_variables_is_one_line(checkout: Checkout, overla
         ),
         ({"tuning": {"language": "english", "split": "devel"}}, "english has no split devel"),
         ({"published": "none.csv"}, "published"),
-        ({"experiments": {"few": FEW}}, "asks for the unknown set english/no"),
+        ({"experiments": {"few": FEW}}, "experiments.few: language english has no split no"),
         ("zzz: " + "9" * 5000, "{line}: this is not YAML (a number or a date that cannot be read"),
         (
             "zzz: [",

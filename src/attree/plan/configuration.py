@@ -292,7 +292,7 @@ class EvaluationSettings(Keys):
         max_words: the longest sentence that is scored, in words, or null for all
     """
 
-    labels: list[Given] = several("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
+    labels: Some[Given] = several("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
     max_words: Above0 | None = None
 
 
@@ -478,9 +478,9 @@ class Run(Keys):
     candidates: list[int | str] = several()
     dropouts: list[Dropout] = several()
     sizes: Some[From0] = several(0)
-    max_words: Some[int | None] = several(None)
+    max_words: Some[Above0 | None] = several(None)
     heads: str | None = None
-    steps: int | None = None
+    steps: Above0 | None = None
     timed: bool = False
     label: Annotated[str, Meta(pattern=_LABEL)] = "{parser}"
 

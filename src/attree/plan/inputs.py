@@ -321,8 +321,7 @@ class Comparisons(Tables):
         def has_grammar(rows: Iterable[TableRow]) -> bool:
             return any(m.encoder == GRAMMAR for row in rows for m in (row, *self.plan.members(row)))
 
-        compared = self.plan.comparisons.items()
-        return [name for name, rows in compared if has_grammar(rows) is wanted]
+        return [name for name, rows in self.plan.comparisons.items() if has_grammar(rows) is wanted]
 
     def speeds(self, wildcards: Any) -> list[str]:
         """Return a file of speeds for each encoder and split."""
@@ -373,11 +372,16 @@ class Comparisons(Tables):
         }
 
     def _file(self, row: TableRow) -> str | None:
-        """Return a parser's file; None for averages, imported trees and grammars."""
+        """Return the file of a parser that is timed: no average, imported trees or grammar.
+
+        Nor is a few-shot parser by another decoder or threshold than that of its file.
+        """
         if (row.encoder, row.parser) in self.plan.tunings:
             return Heads(self.plan).selection(row)
         own = row.encoder not in (IMPORTED, GRAMMAR) and row.parser in self.config.few_shot
-        return Trained(self.plan).file(row) if own else None
+        settings = self.config.few_shot_settings(row.parser)
+        other = settings.threshold or (settings.folder and settings.decoder)
+        return Trained(self.plan).file(row) if own and not other else None
 
 
 class Corpora(Section):

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,7 @@ def column_of(row: ExperimentRow, axis: str) -> str:
     return "middle" if axis == "layer" and value is None else str(value)
 
 
-def _check_cells(
-    rows: Sequence[PlacedRow], tuned: Mapping[str, tuple[str, int]], where: str
-) -> None:
+def _check_cells(rows: list[PlacedRow], tuned: Mapping[str, tuple[str, int]], where: str) -> None:
     """Refuse two rows of a cell that are not draws of one parser with one encoder.
 
     Seeds of an encoder's masked-LM tuning, see ``tuned``, count as draws.
@@ -90,12 +88,9 @@ class Experiments(Section):
         self.rows = {name: self._placed(name) for name in self.config.experiments}
         self._of = {name: jobs(name, rows) for name, rows in self.rows.items()}
         self.jobs = {job: rows for group in self._of.values() for job, rows in group.items()}
-        sets = {f"{name}/{split}" for name, splits in plan.splits.items() for split in splits}
         for name, placed in self.rows.items():
-            if unknown := [key for one in placed for key in one.row.sets if key not in sets]:
-                problem = f"experiments: {name} asks for the unknown set {unknown[0]}"
-                fix = f"the languages are {', '.join(plan.splits)}"
-                raise AttreeError("unknown-set", problem, fix=fix)
+            for key in dict.fromkeys(key for one in placed for key in one.row.sets):
+                plan.check_set(key, f"experiments.{name}")
 
     def _placed(self, name: str) -> tuple[PlacedRow, ...]:
         """Return the rows of an experiment, in table order."""
@@ -119,6 +114,12 @@ class Experiments(Section):
     def _rows_of(self, run: Run, axis: str, where: str) -> Iterable[PlacedRow]:
         """Yield a row for each combination of the run's parsers, encoders, trees and so on."""
         sources = {slug: self._encoders(slug, where) for slug in run.encoders}
+        if not run.apart and (TUNED in run.layers or APART in run.trees):
+            problem = f"{where}: no trees are set apart to choose on"
+            raise AttreeError("none-apart", problem, fix="add `apart:` and their number")
+        if TUNED not in run.layers and (run.candidates or run.dropouts):
+            problem = f"{where}: candidates and dropouts are of no effect without a tuned layer"
+            raise AttreeError("option-without-effect", problem, fix="add `layers: [tuned]`")
         lists = (run.parsers, run.encoders, run.layers, run.sizes, run.trees, run.max_words)
         for parser, slug, layer, size, trees, longest, test in itertools.product(*lists, run.test):
             kind, settings = self._parser(parser, run, where)

@@ -6,6 +6,7 @@ from pathlib import Path
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
 from attree.base.settings import EMPTY
+from attree.base.tables import BASELINES
 from attree.plan.configuration import Configuration, Entry, TrainedSettings
 from attree.plan.paths import GRAMMAR, IMPORTED, TableRow
 from attree.plan.rows import DECODING_KEYS
@@ -43,16 +44,11 @@ class Plan:
         self.config, self.splits, self._problems = config, splits, problems
         self._check_names()
         self.tables, self.comparisons = (
-            {
-                name: tuple(self._rows(f"{section}.{name}", table.runs))
-                for name, table in getattr(config, section).items()
-            }
-            for section in ("tables", "comparisons")
+            {n: tuple(self._rows(f"{x}.{n}", one.runs)) for n, one in getattr(config, x).items()}
+            for x in ("tables", "comparisons")
         )
         seeds = {name: config.seeds_of(name) for name in config.grammars}
-        self.grammars = {
-            seed: (name, n) for name, names in seeds.items() for n, seed in enumerate(names)
-        }
+        self.grammars = {s: (name, n) for name, of in seeds.items() for n, s in enumerate(of)}
         self.averages = {
             name: tuple(seed for member in average.of for seed in seeds.get(member, (member,)))
             for name, average in config.averages.items()
@@ -70,7 +66,8 @@ class Plan:
         for (encoder, parser), trees in self.tunings.items():
             where = f"tuning of parser {parser} with encoder {encoder}"
             self._check_split(trees.language, trees.split, where)
-        for parser in dict.fromkeys(row.parser for row in rows if row.parser in config.few_shot):
+        trained = [row.parser for row in rows if row.parser in config.few_shot]
+        for parser in dict.fromkeys([*trained, *config.ready]):
             self._check_treebanks(parser)
 
     @property
@@ -113,20 +110,34 @@ class Plan:
         return [round(1.0 / names.count(name), 6) for name in names]
 
     def _check_names(self) -> None:
-        """Refuse a name that is used twice, and a start that is no trained parser."""
+        """Refuse names used twice, ready parsers and texts that do not exist, a start without."""
         config = self.config
+        own = {*config.parsers, *config.averages}
         for name in (IMPORTED, GRAMMAR):
             if name in config.encoders:
                 raise _name_taken(f"encoders: the name {name} is taken", "the encoder")
         for name in config.grammars:
-            if name in {*config.parsers, *config.systems, *config.averages}:
+            if name in {*own, *config.systems}:
                 raise _name_taken(f"grammars: another parser has the name {name}")
-        for name in sorted({*config.parsers, *config.averages} & {*config.few_shot}):
+        for name in sorted(own & {*config.few_shot}):
             raise _name_taken(f"parsers: another parser has the name {name}")
-        for name in config.ready:
+        named = {*own, *config.trained, *config.systems}
+        for name in sorted(named & {*BASELINES, *BASELINES.values()}):
+            raise _name_taken(f"parsers: a baseline has the name {name}", "the parser")
+        for name, ready in config.ready.items():
+            trainable = [name for name in config.few_shot if name not in config.folders]
+            check_exists(name, trainable, "ready: few-shot parser")
+            check_exists(ready.encoder, config.encoders, f"ready.{name}: encoder")
+            for table in ready.tables:
+                check_exists(table, config.tables, f"ready.{name}: table")
             refuse_keys(name, config.few_shot_settings(name), ["threshold"], "under ready")
         for name, tuning in config.masked_lm.items():
             check_exists(tuning.encoder, config.encoders, f"masked_lm.{name}: encoder")
+            for text in tuning.text:
+                self.check_set(text, f"masked_lm.{name}: text")
+            made = {name, *(f"{name}-{seed}" for seed in range(tuning.seeds))}
+            for encoder in sorted(made & {*config.encoders}):
+                raise _name_taken(f"masked_lm.{name}: the name of encoder {encoder} is taken")
         for name, settings in config.trained.items():
             start = settings.start or STARTS[0]
             if start not in STARTS and folder_of_start(start) is None:
@@ -179,6 +190,11 @@ class Plan:
                 check_exists(corpus.parser, self.config.parsers, f"corpora.{name}: parser")
                 yield corpus.encoder, corpus.parser
 
+    def check_set(self, name: str, where: str) -> None:
+        """Refuse a set, language/split, as `_check_split` does."""
+        language, _, split = name.partition("/")
+        self._check_split(language, split, where)
+
     def _check_split(self, language: str, split: str, where: str) -> None:
         """Refuse a language that is unknown, cannot be read, or lacks the split."""
         if language in self._problems:
@@ -203,8 +219,7 @@ class Plan:
             self._check_split(training.language, training.split, "training")
         treebanks = [bank for group in settings.sources or () for bank in group.treebanks]
         for treebank in treebanks:
-            language, _, split = treebank.partition("/")
-            self._check_split(language, split, f"trained.{parser}: sources")
+            self.check_set(treebank, f"trained.{parser}: sources")
         for treebank in settings.without or ():
             check_exists(treebank, treebanks, f"trained.{parser}: without:")
 
