@@ -154,7 +154,7 @@ def read_described(
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
-        raise _not_of_the_form(str(error), path, what, fix) from None
+        raise _malformed(str(error), path, what, fix) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         match = re.search(r"\(byte (\d+)\)", str(error))
         line = 1 + text.count(b"\n", 0, int(match[1])) if match else None
@@ -184,12 +184,10 @@ def described(
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
-        raise _not_of_the_form(str(error), file, what, fix) from None
+        raise _malformed(str(error), file, what, fix) from None
 
 
-def _not_of_the_form(
-    message: str, path: str | Path | None, what: str, fix: str | None
-) -> AttreeError:
+def _malformed(message: str, path: str | Path | None, what: str, fix: str | None) -> AttreeError:
     """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into an error that names a.b."""
     problem, _, position = message.partition(" - at ")
     key = position.strip("`").removeprefix("$").removeprefix(".")

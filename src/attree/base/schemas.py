@@ -25,9 +25,7 @@ INTS, TEXTS, SINGLES = pa.list_(INT), pa.list_(TEXT), pa.list_(pa.float32())
 
 def schema_of(*nullable: str, **columns: pa.DataType) -> pa.Schema:
     """Return a schema of column → type; only ``nullable`` columns may lack values."""
-    return pa.schema(
-        [pa.field(name, kind, nullable=name in nullable) for name, kind in columns.items()]
-    )
+    return pa.schema([pa.field(x, kind, nullable=x in nullable) for x, kind in columns.items()])
 
 
 #: One row per sentence of a treebank, in file order. ``starts``, ``ends``, ``labels``: the phrase

@@ -13,7 +13,6 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from attree.base.errors import AttreeError
-from attree.base.files import write_json
 from attree.base.provenance import code_hash, digest
 from attree.base.reading import read_json
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
@@ -71,8 +70,7 @@ class SentenceSet:
     @property
     def words(self) -> list[list[str]]:
         """The words of every sentence, in the order of ``gold``."""
-        order = np.argsort(self.table["sentence"].to_numpy(), kind="stable")
-        return self.words_of(order.tolist())
+        return self.words_of(np.argsort(self.table["sentence"].to_numpy(), kind="stable").tolist())
 
 
 def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
@@ -178,8 +176,3 @@ def read_record(records: Path, name: str) -> dict[str, Any] | None:
     """Return a record of the folder of all records, or None if the row has not run."""
     path = records / f"{name}.json"
     return read_json(path, what="record of a row") if path.is_file() else None
-
-
-def write_record(records: Path, name: str, record: Mapping[str, Any]) -> None:
-    """Write a record, whole or not at all."""
-    write_json(records / f"{name}.json", record)

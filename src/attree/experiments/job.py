@@ -12,7 +12,7 @@ from attree.base.files import write_json
 from attree.base.provenance import digest, provenance
 from attree.base.terminal import progress
 from attree.encoder.source import find_encoder, has_new_head
-from attree.experiments.data import SentenceSet, content, drawn, key, read_record, write_record
+from attree.experiments.data import SentenceSet, content, drawn, key, read_record
 from attree.plan.rows import CODE, ExperimentRow
 
 
@@ -77,7 +77,7 @@ def run_job(
                     "derived": test.get("derived", "constituency"),
                     **runner().run(row),
                 }
-                write_record(records, name, record)
+                write_json(records / f"{name}.json", record)
             advance(1)
     fields = [asdict(row) for row in rows]
     pairs = [{"row": digest(row), "record": name} for row, name in zip(fields, names, strict=True)]

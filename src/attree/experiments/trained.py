@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
+from attree.base.files import write_json
 from attree.base.provenance import digest
 from attree.encoder.load import Encoder
 from attree.experiments import data
@@ -149,7 +150,7 @@ class Trainer:
             plans = [replace(plan, seed=0, layers=chosen, recipe=r) for chosen, r in varied]
             best = choose(self.encoder, trees, tuning, plans, first=start.parser)
             choice = {"layers": list(best.layers), "dropout": best.recipe.dropout}
-            data.write_record(self.records, name, choice)
+            write_json(self.records / f"{name}.json", choice)
         return choice
 
     def _threshold(self, row: ExperimentRow, parser: TrainedParser) -> dict[str, Any]:

@@ -62,9 +62,7 @@ def columns_for(
         fix = "rank the heads of this encoder with `attree heads`"
         check_selected_with(selection, encoder.slug, encoder.fingerprint, file=Path(path), fix=fix)
         wanted.append((selection["source"], selection["heads"]))
-    columns |= dict(
-        mean_column(check_heads(source, heads, *size), source=source) for source, heads in wanted
-    )
+    columns |= dict(mean_column(check_heads(x, heads, *size), source=x) for x, heads in wanted)
     if not columns:
         raise AttreeError("no-heads", "no heads are named", fix="give --heads or --selection")
     return columns
@@ -173,10 +171,7 @@ def _manifest(
         shards.append({"file": f"{path.parent.name}/{path.name}", **counted})
     described = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
     return {
-        "columns": {
-            name: {**asdict(column), "matrices": column.matrices}
-            for name, column in columns.items()
-        },
+        "columns": {k: {**asdict(x), "matrices": x.matrices} for k, x in columns.items()},
         "shards": shards,
         "counts": dict(counts),
         "too_long": settings.too_long,
