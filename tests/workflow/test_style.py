@@ -73,6 +73,8 @@ def test_rules_are_plain_and_quote_what_reaches_a_shell(path: Path) -> None:
         assert not re.search(r"^\s*def ", text, re.MULTILINE)
     shells = re.findall(r"^    shell:\n((?:        .*\n?)+)", text, re.MULTILINE)
     assert len(shells) == len(re.findall(r"^    shell:", text, re.MULTILINE))
+    # of one content whatever made it, an empty file is as it was to a run that was cut short
+    assert not re.search(r"\btouch\b", "".join(shells))
     for value in re.findall(r"\{([^{}]+)\}", "".join(shells)):
         kind, _, name = value.partition(".")
         quoted = value == "threads" or value.endswith(":q") or (kind == "params" and name in QUOTED)

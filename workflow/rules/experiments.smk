@@ -172,7 +172,7 @@ rule tune_encoder:
         options=EXPERIMENTS.tuning_options,
     shell:
         "attree encoder tune --encoder {input.encoder:q} {params.options} --restart"
-        " --output {params.folder:q} 2> {log:q} && touch {output:q}"
+        " --output {params.folder:q} 2> {log:q} && cp {params.folder:q}/provenance.json {output:q}"
 
 
 rule tuned_encoder:

@@ -32,7 +32,7 @@ rule grammar:
         options=GRAMMARS.options,
     shell:
         "attree grammar train {input:q} {params.options} --threads {threads} --restart"
-        " --output {params.folder:q} 2> {log:q} && touch {output:q}"
+        " --output {params.folder:q} 2> {log:q} && cp {params.folder:q}/provenance.json {output:q}"
 
 
 rule grammar_parses:
