@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
 from attree.association.ranking import Recipe, rank
 from attree.association.sources import load_source
 from attree.base.provenance import digest
-from attree.base.schemas import read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
 from attree.cli.main import app
 from attree.encoder.load import Encoder
 from attree.experiments import heads, trained
@@ -59,6 +60,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory, resolved: Path) -> Path:
         )
         assert done.exit_code == 0, done.output
     return folder
+
+
+def test_a_set_of_other_words_or_tags_is_another(tmp_path: Path) -> None:
+    """Punctuation and escapes among them, which the encoder reads."""
+    whole, about = read_table(table(tmp_path / "dev.parquet", 3, 0), schema=SENTENCES_SCHEMA)
+    sets = [whole]
+    for column, item in (("words", "-LRB-"), ("words", "("), ("tags", "X"), ("file", "f")):
+        changed = [[item, *row[1:]] for row in whole[column].to_pylist()]
+        values = [item] * len(whole) if column == "file" else changed
+        place, field = whole.schema.names.index(column), SENTENCES_SCHEMA.field(column)
+        sets.append(whole.set_column(place, field, pa.array(values, field.type)))
+    for number, rows in enumerate(sets):
+        file = tmp_path / f"{number}.parquet"
+        write_table(file, rows, schema=SENTENCES_SCHEMA, metadata=about)
+    hashes = [SentenceSet.read("toy/dev", tmp_path / f"{n}.parquet").hash for n in range(5)]
+    assert len(set(hashes)) == 4 and hashes[0] == hashes[4], "a file of another name is the same"
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ class SentenceSet:
         table: SENTENCES.
         gold: its gold trees.
         about: the table's metadata.
-        hash: hash of words, brackets, labels, and how these were made.
+        hash: hash of words, tags, brackets, labels, and how these were made.
     """
 
     name: Set
@@ -55,12 +55,9 @@ class SentenceSet:
         """Read a set."""
         table, metadata = read_table(path, schema=SENTENCES_SCHEMA)
         gold = Parses.gold(table)
-        trees = gold.trees
-        content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels, gold.sentence]
-        texts = fingerprints(table["words"].to_pylist())
-        made = [trees.label_names, metadata.get("punctuation"), metadata.get("derived")]
-        numbers = [None if part is None else part.tolist() for part in (*content, texts)]
-        return cls(name, path, table, gold, metadata, digest([made, numbers]))
+        made = [metadata.get("punctuation"), metadata.get("derived")]
+        content = table.drop_columns(["file", "line"]).to_pydict()
+        return cls(name, path, table, gold, metadata, digest([made, content]))
 
     def words_of(self, rows: Sequence[int]) -> list[list[str]]:
         """Return the words of some rows of the table."""
