@@ -10,11 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from attree.base.schemas import read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.low_rank import weights_of
 from attree.encoder.source import (
@@ -156,6 +157,19 @@ def test_another_training_is_not_continued(
         train_into(tmp_path / name, *killed, *other)
     files = [tmp_path / name / WEIGHTS for name in "pq"]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_training_on_other_tags_is_not_continued(
+    killed: list[object], treebank: Path, tmp_path: Path, request: pytest.FixtureRequest
+):
+    (left,) = tmp_path.glob(".p.checkpoints/*/checkpoint*")
+    whole, about = read_table(treebank, schema=SENTENCES_SCHEMA)
+    tags = pa.array([row[::-1] for row in whole["tags"].to_pylist()], whole["tags"].type)
+    other = whole.set_column(whole.schema.names.index("tags"), "tags", tags)
+    request.addfinalizer(lambda kept=treebank.read_bytes(): treebank.write_bytes(kept))
+    write_table(treebank, other, schema=SENTENCES_SCHEMA, metadata=about)
+    result = train_into(tmp_path / "p", *killed, "--steps", 12)
+    assert str(left.parent) in result.stderr, "it is told that it is removed"
 
 
 def test_a_damaged_checkpoint_is_refused(killed: list[object], tmp_path: Path):

@@ -93,7 +93,7 @@ def _working_folder(
     """Return the folder for ``train``; for an encoder that is adapted, one that outlives a kill."""
     if not request.recipe.rank:
         return nullcontext(output.parent)
-    trees = [(x.brackets.tolist(), x.labels, x.heads, x.known) for x in chosen.trees.gold]
+    trees = [(x.brackets.tolist(), x.labels, x.tags, x.heads, x.known) for x in chosen.trees.gold]
     identity = {
         "request": repr(request),
         "encoder": [_encoder_of(request, start).fingerprint, choose_device(request.device).type],
