@@ -142,6 +142,15 @@ def test_a_changed_parser_ranks_its_own_heads_and_encodes_no_tuning_set(rerun: C
     assert not ran.rules & {"treebank", "encoder", "attention_all", "baselines"}
 
 
+def test_changed_settings_run_what_takes_them(rerun: Checkout) -> None:
+    """Those too that stand beside a job's input in the options of its command."""
+    assert not rerun.plan("all", "comparison").rules & {"train", "speeds", "crosslingual_table"}
+    change(rerun.folder / "config.yaml", "trees: 3", "trees: 2")
+    ran = rerun.plan("all", "comparison")
+    assert {"train", "trained_parses", "comparison_table"} <= ran.rules
+    assert not {"heads", "parse", "crosslingual_table"} & ran.rules
+
+
 @pytest.mark.parametrize("run", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_changed_code_runs_what_it_decides(rerun: Checkout, run: bool) -> None:
     """What decodes changes; no encoder runs again, and no shard is written again."""

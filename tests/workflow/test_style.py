@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 from pathlib import Path
@@ -10,7 +11,9 @@ import msgspec
 import pytest
 import yaml
 
+from attree.plan import inputs
 from attree.plan.configuration import Configuration
+from attree.plan.jobs import Experiments
 from attree.treebank.language import NAME
 from tests.workflow.conftest import ROOT, Checkout
 
@@ -79,6 +82,22 @@ def test_rules_are_plain_and_quote_what_reaches_a_shell(path: Path) -> None:
         kind, _, name = value.partition(".")
         quoted = value == "threads" or value.endswith(":q") or (kind == "params" and name in QUOTED)
         assert quoted, f"{{{value}}} is not quoted"
+
+
+#: Functions of parameters that tell of the job's input alone, which Snakemake compares itself.
+OF_INPUT = {"selections_options", "parser_option"}
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
+def test_options_that_read_the_input_are_compared_with_those_of_the_last_run(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    common = (path.parent / "common.smk").read_text(encoding="utf-8")
+    classes = {**vars(inputs), "Experiments": Experiments}
+    sections = dict(re.findall(r"^ *([A-Z]+) = (?:inputs\.)?(\w+)\(", common, re.MULTILINE))
+    for section, name in re.findall(r"^        \w+=([A-Z]+)\.(\w+),$", text, re.MULTILINE):
+        function = getattr(classes[sections[section]], name)
+        if "input" in inspect.signature(function).parameters and name not in OF_INPUT:
+            assert re.search(rf"asked_of\(\s*{section}\.{name}\b", text), name
 
 
 def test_patterns_of_the_configuration_match_whole_values() -> None:

@@ -209,6 +209,24 @@ def code_of(entry, not_run=None):
     return partial(hash_of, entry=entry, not_run=not_run)
 
 
+class FilesOfJob(dict):
+    # What options are made from in place of a job's input.
+    __getattr__ = dict.__getitem__
+
+
+def hash_of_options(wildcards, options, unpacked, files):
+    given = FilesOfJob({name: of(wildcards) for name, of in files.items()})
+    if unpacked:
+        given.update(unpacked(wildcards))
+    return digest(options(wildcards, given))
+
+
+def asked_of(options, unpacked=None, **files):
+    # Options are an input too. Snakemake compares no parameter with that of the last run whose
+    # function reads the job's input; this one, of the same options and files, it compares.
+    return partial(hash_of_options, options=options, unpacked=unpacked, files=files)
+
+
 def made_experiments(wildcards):
     # The experiments' tables that there are, and when each was made. They are no inputs of the page:
     # it must not make experiments run again that nobody asked for.

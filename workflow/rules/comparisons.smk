@@ -41,6 +41,12 @@ rule comparison_table:
     params:
         code=code_of("attree.cli.tables:comparison"),
         prefix=subpath(output[0], strip_suffix=".csv"),
+        asked=asked_of(
+            COMPARISONS.options,
+            sentences=COMPARISONS.sentences,
+            speeds=COMPARISONS.speeds,
+            published=COMPARISONS.published,
+        ),
         options=COMPARISONS.options,
     shell:
         "attree table comparison {input.scores:q} {params.options}"
@@ -62,6 +68,7 @@ rule speeds:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:speed_command"),
+        asked=asked_of(COMPARISONS.timing_options, parsers=COMPARISONS.timed),
         options=COMPARISONS.timing_options,
     shell:
         "attree speed {input.sentences:q} --encoder {input.encoder:q} {params.options}"

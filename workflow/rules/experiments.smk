@@ -169,6 +169,7 @@ rule tune_encoder:
     params:
         code=code_of("attree.cli.encoder"),
         folder=subpath(output[0], strip_suffix=".done"),
+        asked=asked_of(EXPERIMENTS.tuning_options, unpacked=EXPERIMENTS.tuning_inputs),
         options=EXPERIMENTS.tuning_options,
     shell:
         "attree encoder tune --encoder {input.encoder:q} {params.options} --restart"

@@ -18,6 +18,9 @@ rule train:
     params:
         code=code_of("attree.cli.train:train_command"),
         folder=subpath(output[0], parent=True),
+        asked=asked_of(
+            TRAINED.options, sentences=TRAINED.sentences, evaluated=TRAINED.evaluated
+        ),
         options=TRAINED.options,
     shell:
         "attree train --encoder {input.encoder:q} {params.options}"

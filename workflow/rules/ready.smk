@@ -36,6 +36,7 @@ rule publish:
         code=code_of("attree.cli.train:publish_command"),
         folder=subpath(output[0], parent=True),
         trained=subpath(input.parser, parent=True),
+        asked=asked_of(READY.options, tables=READY.tables),
         options=READY.options,
     shell:
         "attree publish {params.trained:q} {params.options} --overwrite --output {params.folder:q}"

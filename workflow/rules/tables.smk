@@ -21,6 +21,7 @@ rule crosslingual_table:
     params:
         code=code_of("attree.cli.tables:crosslingual"),
         prefix=subpath(output[0], strip_suffix=".csv"),
+        asked=asked_of(TABLES.options, published=TABLES.published),
         options=TABLES.options,
     shell:
         "attree table crosslingual {input.scores:q} {params.options}"
