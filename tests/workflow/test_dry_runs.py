@@ -168,6 +168,16 @@ def test_profiles_are_read(small: Checkout, profile: str, said: str) -> None:
     assert said in resources[0]
 
 
+def test_a_tuned_encoder_is_planned_without_an_error(small: Checkout) -> None:
+    row = {"encoders": ["mlm"], "parsers": ["upoa"], "train": "english/dev", "test": ["other/test"]}
+    experiments = {"few": {"title": "Few", "columns": "test", "runs": [row]}}
+    masked_lm = {"mlm": {"encoder": "tiny", "text": ["english/dev"], "seeds": 1}}
+    small.configure({"masked_lm": masked_lm, "experiments": experiments})
+    ran = small.plan("experiments")
+    assert {"tune_encoder", "tuned_encoder"} <= ran.rules
+    assert "Exception" not in ran.text
+
+
 OVERLAYS = sorted((ROOT / "workflow/configs").glob("*.yaml"))
 
 

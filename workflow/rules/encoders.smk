@@ -5,6 +5,8 @@ rule encoder:
         "<results>/encoders/{encoder}.json",
     log:
         "<logs>/encoders/{encoder}.log",
+    wildcard_constraints:
+        encoder="|".join(map(re.escape, CONFIG.encoders)),
     # Local, because the nodes of many clusters cannot reach the hub that it may fetch from.
     localrule: True
     conda:
