@@ -270,10 +270,9 @@ def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
         name: table(f"one - {name} test", parsers=[], trained=["many"])
         for name in ("french", "basque")
     }
-    partial = {"languages": {"basque": {"folder": "x", "dependencies": "inner"}}}
-    given = config(trained={"many": own}, training=TRAINING, tables=tables, treebanks=partial)
+    given = config(trained={"many": own}, training=TRAINING, tables=tables)
     splits = {"english": ["dev", "test"], "french": ["test"], "basque": ["test"]}
-    asked = inputs(Trained, given, splits)
+    asked = Trained(Plan(configured(given), splits, partly={"basque"}))
     job = SimpleNamespace(encoder="one", parser="many")
     assert asked.sentences(job) == [
         "<results>/treebanks/english/dev.parquet",

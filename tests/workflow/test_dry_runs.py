@@ -168,6 +168,17 @@ def test_profiles_are_read(small: Checkout, profile: str, said: str) -> None:
     assert said in resources[0]
 
 
+def test_no_parser_is_scored_on_trees_that_language_yaml_has_in_part(small: Checkout) -> None:
+    source = {"treebanks": ["english/dev"], "trees": 3, "share": 1}
+    run = {"encoders": ["tiny"], "trained": ["many"], "languages": ["english", "other"]}
+    trained = {"many": {"recipe": "fpoa", "sources": [source]}}
+    small.configure({"trained": trained, "tables": {"t": {"runs": [run]}}, "comparisons": {}})
+    settings = small.folder / "treebanks/other/language.yaml"
+    settings.write_text("dependencies: inner\n", encoding="utf-8")
+    scored = re.findall(r"--evaluate-on (\S+)", small.plan("-p").text)
+    assert scored == ["results/treebanks/english/test.parquet"]
+
+
 def test_a_tuned_encoder_is_planned_without_an_error(small: Checkout) -> None:
     row = {"encoders": ["mlm"], "parsers": ["upoa"], "train": "english/dev", "test": ["other/test"]}
     experiments = {"few": {"title": "Few", "columns": "test", "runs": [row]}}

@@ -50,6 +50,12 @@ try:
         CONFIG,
         {name: language.splits for name, language in LANGUAGES.items()},
         LANGUAGES.problems,
+        {
+            name
+            for name, language in LANGUAGES.items()
+            for split in language.splits.values()
+            if split.settings.dependencies != "whole"
+        },
     )
     RUN = ReportedRun.of(PLAN, LANGUAGES)
     EXPERIMENTS = Experiments(PLAN)

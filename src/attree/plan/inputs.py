@@ -175,9 +175,8 @@ class Trained(Section):
         rows = (*self.plan.rows, *self.plan.compared())
         own = (row for row in rows if row.parser == wildcards.parser)
         # partly bracketed trees have no F1 and may be trained on: tables say how many were
-        keys = self.config.treebanks.languages.items()
-        partial = {name for name, one in keys if (one.dependencies or "whole") != "whole"}
-        return files_of_rows(paths.SENTENCES_PATH, (x for x in own if x.language not in partial))
+        whole = (row for row in own if row.language not in self.plan.partly)
+        return files_of_rows(paths.SENTENCES_PATH, whole)
 
     def _treebanks(self, parser: str) -> dict[str, tuple[str, str]]:
         """Return language/split → trees and share, for a parser with its own treebanks."""

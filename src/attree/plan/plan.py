@@ -24,6 +24,7 @@ class Plan:
         config: the configuration.
         splits: language → its splits.
         problems: language that cannot be read → the error.
+        partly: languages whose trees are partly bracketed.
 
     Attributes:
         tables: table name → its rows, in table order.
@@ -39,9 +40,13 @@ class Plan:
     """
 
     def __init__(
-        self, config: Configuration, splits: Splits, problems: Mapping[str, AttreeError] = EMPTY
+        self,
+        config: Configuration,
+        splits: Splits,
+        problems: Mapping[str, AttreeError] = EMPTY,
+        partly: Collection[str] = (),
     ) -> None:
-        self.config, self.splits, self._problems = config, splits, problems
+        self.config, self.splits, self._problems, self.partly = config, splits, problems, partly
         self._check_names()
         self.tables, self.comparisons = (
             {n: tuple(self._rows(f"{x}.{n}", one.runs)) for n, one in getattr(config, x).items()}
