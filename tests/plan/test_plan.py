@@ -433,11 +433,7 @@ def test_a_name_means_one_thing_that_exists(changed: Any, code: str, name: str) 
 def test_no_parser_is_timed_by_another_decoder_than_that_of_its_rows(tmp_path: Path) -> None:
     (tmp_path / "parser.json").write_text("{}")
     folder = {"folder": str(tmp_path)}
-    own = {
-        "mine": folder,
-        "chart": {**folder, "decoder": "chart"},
-        "cut": {**folder, "threshold": 0.5},
-    }
+    own = {"mine": folder, "chart": {**folder, "decoder": "chart"}}
     comparisons = {"c": table("one upoa english test", parsers=[], trained=list(own))}
     asked = inputs(Comparisons, config(comparisons=comparisons, trained=own))
     job = SimpleNamespace(comparison="c", encoder="one", language="english", split="test")

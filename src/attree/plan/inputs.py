@@ -373,13 +373,13 @@ class Comparisons(Tables):
     def _file(self, row: TableRow) -> str | None:
         """Return the file of a parser that is timed: no average, imported trees or grammar.
 
-        Nor is a few-shot parser by another decoder or threshold than that of its file.
+        Nor is a few-shot parser by another decoder than that of its folder.
         """
         if (row.encoder, row.parser) in self.plan.tunings:
             return Heads(self.plan).selection(row)
         own = row.encoder not in (IMPORTED, GRAMMAR) and row.parser in self.config.few_shot
         settings = self.config.few_shot_settings(row.parser)
-        other = settings.threshold or (settings.folder and settings.decoder)
+        other = settings.folder and settings.decoder
         return Trained(self.plan).file(row) if own and not other else None
 
 
