@@ -2,11 +2,11 @@
 #
 # results/<stage>/{encoder}/{parser}/{language}/{split}: each stage has its folder, its file of rules
 # under workflow/rules, and leaves out the wildcards that it does not depend on.
-from attree.plan.configuration import check_file
+from attree.plan.configuration import check_files
 from snakemake.utils import min_version
 
 min_version("9.19")
-check_file("config.yaml")
+check_files("config.yaml", *workflow.configfiles)
 
 
 configfile: "config.yaml"

@@ -172,6 +172,7 @@ class TestSettings:
             ("final_punctuation: out", "is not one of its values — did you mean outside?"),
             ("- a", "expected keys and values"),
             ("a: [", "this is not YAML"),
+            ("format: ptb\nformat: ptb", "yaml:2: this is not YAML (the key format comes twice)"),
             ("folder: x", "folder can be set in the workflow's configuration only"),
             ("1: 2", "unknown key 1"),
             ("max_words: " + "9" * 5000, "this is not YAML (a number or a date that cannot"),

@@ -238,6 +238,14 @@ def test_a_mistake_is_one_line(small: Checkout, change: dict[str, object] | str,
     assert said.format(line=line) in small.refused()
 
 
+def test_a_key_that_comes_twice_is_told_in_an_overlay_too(small: Checkout) -> None:
+    """The last alone would count, and what the first one asks for would not be made."""
+    (small.folder / "mine.yaml").write_text("training: {trees: 2}\n" * 2, encoding="utf-8")
+    ran = small.snakemake("--dry-run", "--configfile", "mine.yaml")
+    assert ran.status == 1
+    assert "mine.yaml:2: this is not YAML (the key training comes twice)" in ran.text, ran.text
+
+
 def test_a_bad_language_file_is_one_line_and_stops_no_other_language(small: Checkout) -> None:
     settings = small.folder / "treebanks/other/language.yaml"
     settings.write_text("formt: ptb\n", encoding="utf-8")

@@ -602,15 +602,16 @@ class Configuration(Keys):
         return msgspec.structs.replace(self.tuning, **keys)
 
 
-def check_file(path: str) -> None:
+def check_files(*paths: str | Path) -> None:
     """End the process with a one-line error if a file is not YAML or has a number out of bounds.
 
-    Snakemake, which reads the file itself, would not name the line, or end with a traceback. It
-    reports a missing file itself.
+    Snakemake, which reads the files itself, would not name the line, or end with a traceback, and
+    of a key that comes twice it takes the last. It reports a missing file itself.
     """
     try:
-        if Path(path).is_file():
-            read_yaml(Path(path), what="configuration", aliases=True)
+        for path in map(Path, paths):
+            if path.is_file() and path.suffix != ".json":
+                read_yaml(path, what="configuration", aliases=True)
     except AttreeError as error:
         sys.exit(f"attree: error: {error}")
 

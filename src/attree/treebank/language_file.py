@@ -98,6 +98,15 @@ class _Loader(yaml.SafeLoader):
         self._depth -= 1
         return node
 
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        """Compose a mapping; refuse a key that comes twice, of which the last alone would count."""
+        node, keys = super().compose_mapping_node(anchor), set[str]()
+        for key, _ in node.value:
+            if (name := str(key.value)) in keys:
+                self._refuse(f"the key {name} comes twice", key)
+            keys.add(name)
+        return node
+
     def _refuse(self, problem: str, where: Any) -> NoReturn:
         raise yaml.MarkedYAMLError(problem=problem, problem_mark=where.start_mark)
 
