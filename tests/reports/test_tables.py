@@ -17,6 +17,7 @@ from attree.base.files import write_json
 from attree.base.tables import BASELINES
 from attree.parsers.reading import doubt, figures
 from attree.reports.tables.summaries import (
+    SIZES,
     ScoreRow,
     crosslingual,
     language,
@@ -259,3 +260,11 @@ def test_a_published_figure_is_one_number(tmp_path: Path, line: str) -> None:
     file.write_text(f"{text}{line}\n")
     with refused("bad-figure", file=file, line=4):
         read_published(file, "t")
+
+
+def test_a_table_that_a_published_file_lacks_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "figures.csv"
+    file.write_text("table,row,language,metric,value\ncross-lingual,a,b,c,1\n")
+    with refused("unknown-name", file=file):
+        read_published(file, "crosslingual")
+    assert read_published(file, SIZES) == {}  # every file is asked for it

@@ -61,9 +61,9 @@ def sizes(
     Args:
         treebanks: Sentence tables.
     """
-    from attree.reports.tables.summaries import read_published, size_rows, sizes
+    from attree.reports.tables.summaries import SIZES, read_published, size_rows, sizes
 
-    records = size_rows(treebanks, read_published(published, "dataset-size"))
+    records = size_rows(treebanks, read_published(published, SIZES))
     _save(output_prefix, records, sizes(records))
 
 

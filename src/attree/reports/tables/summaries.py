@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from attree.base.errors import AttreeError
 from attree.base.reading import described, read_described, read_text
+from attree.base.registry import check_name
 from attree.base.schemas import PARTLY_BRACKETED, read_table
 from attree.base.tables import BASELINES, Table, number, scores_table, with_values
 from attree.evaluation import HEADED, HEADINGS, LABELLED, METRICS
@@ -21,6 +22,8 @@ from attree.evaluation.resampling import intervals
 from attree.evaluation.rows import read_scored
 from attree.plan.paths import TableRow
 
+#: The article's table of the sizes of treebanks.
+SIZES = "dataset-size"
 _FORM: dict[str, Any] = {"what": "score summary", "fix": "run `attree score` again"}
 
 
@@ -182,8 +185,8 @@ def read_published(path: Path | None, table: str) -> Published:
         ``(row, language, metric)`` in lower case → value; empty when there is no file.
 
     Raises:
-        AttreeError: the file is missing or lacks a column, or a figure is no number or stands twice
-            with different values.
+        AttreeError: the file is missing or lacks a column or the table, or a figure is no number or
+            stands twice with different values.
     """
     if path is None:
         return {}
@@ -193,7 +196,11 @@ def read_published(path: Path | None, table: str) -> Published:
         problem = f"missing columns {', '.join(sorted(missing))}"
         raise AttreeError("missing-columns", problem, file=path, line=1)
     figures: dict[tuple[str, str, str], float] = {}
-    for line in (line for line in reader if line["table"] == table):
+    names = {SIZES}  # which every file is asked for
+    for line in reader:
+        names.add(line["table"])
+        if line["table"] != table:
+            continue
         try:
             row, language, metric = (line[name].lower() for name in ("row", "language", "metric"))
             value = float(line["value"])
@@ -202,6 +209,7 @@ def read_published(path: Path | None, table: str) -> Published:
         if not math.isfinite(value) or figures.setdefault((row, language, metric), value) != value:
             problem = "this figure is no number, or an earlier line gives it another value"
             raise AttreeError("bad-figure", problem, file=path, line=reader.line_num, fix="mend it")
+    check_name(table, names, f"no figure is of the table {table}", file=path, near=True)
     return figures
 
 
