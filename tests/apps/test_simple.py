@@ -67,12 +67,14 @@ def test_missing_trees_are_an_error_unless_accepted(tmp_path: Path) -> None:
             run("--test", simple, "--parser", mine, *accepted)
 
 
-@pytest.mark.parametrize("option", ["--worst", "--max-words"])
-def test_options_for_treebanks_are_refused(tmp_path: Path, option: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "value"), [("--worst", "3"), ("--max-words", "3"), ("--punctuation", "ptb")]
+)
+def test_options_for_treebanks_are_refused(tmp_path: Path, option: str, value: str) -> None:
     simple = table(tmp_path / "simple.tsv", *ROWS)
     mine = write(tmp_path / "mine.mrg", TREES)
     with refused("option-without-effect", option):
-        run("--test", simple, "--parser", mine, option, 3)
+        run("--test", simple, "--parser", mine, option, value)
 
 
 def test_the_spans_of_a_table_are_read(tmp_path: Path) -> None:

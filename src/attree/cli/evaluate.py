@@ -96,9 +96,10 @@ def evaluate_command(
         systems = [*map(str, predictions or ()), *names] or ["universal"]
         scored_on = gold or test or []
         if [path.suffix for path in scored_on] == [".tsv"]:  # a table of simple sentences
-            for option, given in {"--worst": worst, "--max-words": max_words}.items():
-                if given:
-                    problem = f"{option} is of no effect on a table of simple sentences"
+            asked = {"worst": worst, "max_words": max_words, **reading.given()}
+            for option in ("worst", "max_words", "punctuation"):
+                if asked.get(option):
+                    problem = f"--{option.replace('_', '-')} is of no effect on simple sentences"
                     raise AttreeError("option-without-effect", problem, fix="leave it out")
             table, wrong, done = evaluate_simple(scored_on[0], systems, how)
             show([table])
