@@ -161,8 +161,8 @@ def rank_heads(
     grid = ranking.grid(rank_by)
     chosen = select.apply(grid, AGREEMENT if by_agreement else "F1")
     if trees is not None and len(ranking.sentences) < trees:
-        few = f"heads are ranked on {len(ranking.sentences)} trees, all that can be used"
-        print(f"attree: {few} of the {trees} asked for", file=sys.stderr)
+        few = f"heads are ranked on {len(ranking.sentences)} of the {trees} trees asked for"
+        print(f"attree: {few}: others are too long, or not there", file=sys.stderr)
     settings = {**recipe.settings(), "source": source, "select": select.text}
     settings |= {"rank_by": rank_by, "trees": trees, "seed": seed}
     facts: dict[str, Any] = {
