@@ -48,12 +48,9 @@ class Plan:
     ) -> None:
         self.config, self.splits, self._problems, self.partly = config, splits, problems, partly
         self._check_names()
-        self.tables, self.comparisons = (
-            {n: tuple(self._rows(f"{x}.{n}", one.runs)) for n, one in getattr(config, x).items()}
-            for x in ("tables", "comparisons")
-        )
+        self.tables, self.comparisons = map(self._rows_of, ("tables", "comparisons"))
         seeds = {name: config.seeds_of(name) for name in config.grammars}
-        self.grammars = {s: (name, n) for name, of in seeds.items() for n, s in enumerate(of)}
+        self.grammars = {seed: (name, n) for name, of in seeds.items() for n, seed in enumerate(of)}
         self.averages = {
             name: tuple(seed for member in average.of for seed in seeds.get(member, (member,)))
             for name, average in config.averages.items()
@@ -149,6 +146,11 @@ class Plan:
                 problem = f"trained.{name}: start: {start} is no parser of `attree train`"
                 fix = "write encoder, random, universal, or the folder of a trained parser"
                 raise AttreeError("no-parser", problem, fix=fix)
+
+    def _rows_of(self, section: str) -> dict[str, tuple[TableRow, ...]]:
+        """Return table name → its rows, of the configuration's tables or comparisons."""
+        tables = getattr(self.config, section).items()
+        return {name: tuple(self._rows(f"{section}.{name}", table.runs)) for name, table in tables}
 
     def _rows(self, name: str, runs: Sequence[Entry]) -> Iterable[TableRow]:
         """Yield the rows of a table or comparison, in its order."""
