@@ -161,6 +161,16 @@ def test_a_file_of_two_names_is_read_once(attree, tmp_path: Path) -> None:
     assert len(together(*(tmp_path / name for name in files))) == 1
 
 
+def test_a_converted_table_says_what_was_removed_from_its_sentences(attree, tmp_path: Path) -> None:
+    """Else it counts as one with all words, and is cleaned by another policy once more."""
+    (tmp_path / "a.mrg").write_text(TREE)
+    attree("a.mrg", "--punctuation", "ptb", "--output", "a.parquet")
+    attree("convert", "a.parquet", "--output", "b.parquet")
+    assert read_table(tmp_path / "b.parquet", schema=SENTENCES_SCHEMA)[1]["punctuation"] == "ptb"
+    assert attree("convert", "a.mrg", "b.parquet", "--output", "c.parquet").status != 0
+    assert not (tmp_path / "c.parquet").exists()
+
+
 def test_a_file_is_excluded_by_any_of_its_names(attree, tmp_path: Path) -> None:
     for name in ("a.mrg", "b.mrg"):
         (tmp_path / name).write_text(f"(S (A {name[0]}) (B c))")

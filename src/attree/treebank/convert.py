@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
 from attree.base.registry import check_name
-from attree.treebank.cleaning import untraced
+from attree.treebank.cleaning import common_policy, untraced
 from attree.treebank.crossing import Graph, graph_of
 from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
 from attree.treebank.half import no_label, without_crossing
@@ -81,7 +81,7 @@ def convert(
     trees = (tree for files, settings in treebanks for tree in _read(files, settings, form, done))
     with whole_file(output) as part:
         if form.binary:
-            _write_table(_count(trees, form, done), [how for _, how in treebanks], part)
+            _write_table(_count(trees, form, done), treebanks, part)
         else:
             assert form.write is not None
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
@@ -149,13 +149,18 @@ def _count(trees: Iterable[_Tree], form: Format, done: Converted) -> Iterator[_T
 
 
 def _write_table(
-    sentences: Iterable[Sentence], settings: Sequence[SplitSettings], part: Path
+    sentences: Iterable[Sentence],
+    treebanks: Sequence[tuple[Sequence[Path], SplitSettings]],
+    part: Path,
 ) -> None:
-    from attree.base.schemas import write_table
+    from attree.base.schemas import read_metadata, write_table
     from attree.treebank.table import to_table
 
-    formats = ", ".join(how.format or "" for how in settings)
-    derived = max(str(how.derived) for how in settings)
-    metadata = {"format": formats, "derived": derived, "language": "", "split": ""}
+    formats = ", ".join(how.format or "" for _, how in treebanks)
+    derived = max(str(how.derived) for _, how in treebanks)
+    files = {file: how.format == "parquet" for given, how in treebanks for file in given}
+    said = [read_metadata(file).get("punctuation") if old else None for file, old in files.items()]
+    policy = common_policy(said, next(iter(files)))
+    metadata = {"format": formats, "derived": derived, "punctuation": policy}
     table = to_table(sentences)
-    write_table(part, table, schema=table.schema, metadata=metadata)
+    write_table(part, table, schema=table.schema, metadata=metadata | {"language": "", "split": ""})
