@@ -83,6 +83,14 @@ def test_the_spans_of_a_table_are_read(tmp_path: Path) -> None:
     assert (second.phrases, second.impossible) == (((0, 2), (2, 5)), ((1, 3), (0, 4)))
 
 
+def test_only_ends_of_lines_end_a_row(tmp_path: Path) -> None:
+    rows = ["en\ta b\u2028c\t0-2\t", "en\td e f\x85\t\t0-2"]
+    simple = table(tmp_path / "simple.tsv", *rows)
+    simple.write_bytes(simple.read_bytes().replace(b"\n", b"\r\n"))
+    found = [(one.line, one.words) for one in read(simple)]
+    assert found == [(2, ("a", "b\u2028c")), (3, ("d", "e", "f\x85"))]
+
+
 @pytest.mark.parametrize(
     ("row", "code"),
     [

@@ -190,8 +190,8 @@ def read(path: Path) -> list[Simple]:
             or spans contradict each other. Each names its line.
     """
     with opened(path, what="table of simple sentences") as handle:
-        lines = handle.read().decode("utf-8-sig", "replace").splitlines()
-    if not lines or lines[0] != HEADER:
+        lines = re.split("\r\n?|\n", handle.read().decode("utf-8-sig", "replace"))
+    if lines[0] != HEADER:
         problem = "this is no table of simple sentences"
         fix = f"its first line is {HEADER.split()}, separated by tabs"
         raise AttreeError("other-table", problem, file=path, line=1, fix=fix)
