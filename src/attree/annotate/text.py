@@ -1,6 +1,5 @@
 """Yield the sentences of raw text, or the trees of treebanks, with their file and line."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from attree.base.errors import AttreeError
 from attree.base.terminal import say
-from attree.base.text import name_of, unescape
+from attree.base.text import bracket_form, name_of
 from attree.raw_text.inputs import InputFile
 from attree.raw_text.lines import EMPTY, read_sentences
 from attree.raw_text.words import Tokeniser
@@ -61,14 +60,9 @@ def trees_to_correct(
             raise AttreeError("partly-known-trees", problem, file=tree.file, fix="give whole trees")
         elif tree.words in shown:
             passed[REPEATED] += 1
-        elif not {tree.words, as_saved(tree.words)} & known:
+        elif not {tree.words, tuple(map(bracket_form, tree.words))} & known:
             shown.add(tree.words)
             yield OriginalSentence(name_of(Path(tree.file).name), tree.line, tree.words, tree)
-
-
-def as_saved(words: Sequence[str]) -> tuple[str, ...]:
-    """Return words as they are read back from brackets: without white space and PTB's escapes."""
-    return tuple(unescape(re.sub(r"\s", "_", word)) for word in words)
 
 
 def are_treebanks(paths: Sequence[Path]) -> bool:
@@ -114,6 +108,6 @@ def text_sentences(
                 passed[ONE_WORD] += 1
             elif words in shown:
                 passed[REPEATED] += 1
-            elif not {words, as_saved(words)} & known:
+            elif not {words, tuple(map(bracket_form, words))} & known:
                 shown.add(words)
                 yield OriginalSentence(file.name, line, words)

@@ -17,6 +17,11 @@ def unescape(word: str) -> str:
     return _ESCAPED.sub(lambda match: match[1] or _BRACKET[match[2]], word)
 
 
+def bracket_form(word: str) -> str:
+    """Return a word as it is read back from brackets: without PTB's escapes and white space."""
+    return re.sub(r"\s", "_", unescape(word))
+
+
 def encodable(text: str) -> str:
     """Replace lone surrogates (bytes that were not UTF-8) by U+FFFD, to make text encodable."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

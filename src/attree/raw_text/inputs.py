@@ -79,10 +79,12 @@ def find_inputs(
     listed: dict[Path, str] = {}
     left_out: list[Path] = []
     path: Path | None = None
+    output = None if without is None else without.resolve()
     for path in paths:
         if not path.exists():
             raise AttreeError("missing-file", "this input does not exist", file=path)
-        if _is_in(without, path):
+        real = path.resolve()
+        if output is not None and real.is_relative_to(output):
             problem = "this input is in the output folder"
             raise AttreeError("input-in-output", problem, file=path, fix="name another")
         if path.is_file():
@@ -90,7 +92,8 @@ def find_inputs(
         else:
             if not path.is_dir():
                 check_regular(path, what="input")
-            files = [file for file in files_below(path) if not _is_in(without, file)]
+            below = {file: real / file.relative_to(path) for file in files_below(path)}
+            files = [f for f in below if output is None or not below[f].is_relative_to(output)]
         for file in sorted(files, key=lambda p: natural(str(p))):
             plain = file.with_suffix("") if file.suffix in COMPRESSIONS else file
             if kind := KINDS.get(plain.suffix, "text" if file == path else ""):
@@ -102,10 +105,6 @@ def find_inputs(
         raise AttreeError("no-inputs", "no input files", file=path, fix=fix)
     shared = os.path.commonpath([file.absolute().parent for file in listed])
     return [_describe(file, listed[file], Path(shared)) for file in distinct(listed)], left_out
-
-
-def _is_in(folder: Path | None, path: Path) -> bool:
-    return folder is not None and path.resolve().is_relative_to(folder.resolve())
 
 
 def _describe(path: Path, kind: str, shared: Path) -> InputFile:

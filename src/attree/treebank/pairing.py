@@ -7,7 +7,6 @@ predictions without punctuation can be paired as well.
 
 import dataclasses
 import difflib
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, repeat, zip_longest
@@ -18,7 +17,7 @@ import numpy as np
 
 from attree.base.errors import AttreeError
 from attree.base.terminal import say
-from attree.base.text import unescape
+from attree.base.text import bracket_form
 from attree.treebank.cleaning import CleaningCounts, clean, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
@@ -81,7 +80,7 @@ def paired(
         AttreeError: no tree has the words of a sentence.
     """
     pairs = {}
-    stays = {tuple(map(_form, words)): left for words, left in whole.items()}
+    stays = {tuple(map(bracket_form, words)): left for words, left in whole.items()}
     of_gold, of_trees = [_key(one, {}) for one in gold], [_key(one, stays) for one in read]
     matcher = difflib.SequenceMatcher(a=of_gold, b=of_trees, autojunk=False)
     for _, first, last, start, stop in matcher.get_opcodes():
@@ -106,14 +105,9 @@ def _at(tree: Sentence) -> str:
     return f"{tree.file}:{tree.line}"
 
 
-def _form(word: str) -> str:
-    """Return a word as brackets hold it, but for escapes: white space in it is ``_``."""
-    return re.sub(r"\s", "_", unescape(word))
-
-
 def _key(tree: Sentence, stays: _Stays) -> tuple[str, ...]:
     """Return the words by which a sentence is known, before and after cleaning."""
-    forms = tuple(map(_form, tree.words))
+    forms = tuple(map(bracket_form, tree.words))
     return tuple(filter(_is_kept, compress(forms, stays.get(forms, repeat(True)))))
 
 
@@ -124,7 +118,7 @@ def _is_kept(word: str) -> bool:
 
 def _fit_words(gold: Sentence, tree: Sentence, stays: _Stays) -> Sentence | None:
     """Remove the words from a tree that its gold sentence lacks; None if words differ."""
-    words, forms = (tuple(map(_form, sentence.words)) for sentence in (gold, tree))
+    words, forms = (tuple(map(bracket_form, sentence.words)) for sentence in (gold, tree))
     keep = stays.get(forms, [])
     if tuple(compress(forms, keep)) != words:
         keep, matched = [], 0
