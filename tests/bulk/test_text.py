@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,6 +111,15 @@ def test_standard_input_comes_back_in_brackets(run: Run) -> None:
     for more in ([], ["--output", "-"]):
         with refused("no-output", "--output"):
             run("some.txt", *more)
+
+
+def test_a_language_is_told_from_as_many_lines_of_either(run: Run, tmp_path: Path) -> None:
+    text = "\n" * 70 + "La niña come pan, pero el niño bebe leche en la cocina.\n" * 50
+    (tmp_path / "in.txt").write_text(text)
+    piped = run("-", input=text).stderr
+    told = [piped, run(tmp_path / "in.txt", "--output", tmp_path / "out").stderr]
+    rules = [re.findall(r"rules for (\w+)", one) for one in told]
+    assert rules == [["es"], ["es"]]
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,21 @@ def test_too_little_text(tmp_path: Path, lines: str, said: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.4, 0.45])
+def test_the_share_asked_for_is_held_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float
+) -> None:
+    (tmp_path / "some.txt").write_text("one two three\n" * 200)
+    learn(
+        [tmp_path / "some.txt"],
+        tmp_path / "out",
+        seed=0,
+        recipe=replace(RECIPE, epochs=1, held_out=share),
+    )
+    numbers = re.findall(r"[\d,]+", capsys.readouterr().err)
+    assert numbers[:2] == [str(round(200 * (1 - share))), str(round(200 * share))]
+
+
 def test_bad_input(text: Path, tmp_path: Path) -> None:
     with refused("bad-share"):
         GrammarRecipe(SIZES, held_out=0.0)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
+from attree.base.languages import TEXTS
 from attree.base.options import TextOptions
 from attree.base.provenance import code_hash
 from attree.base.terminal import progress, safe, say
@@ -30,7 +31,7 @@ from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
 from attree.parsers.reading import doubt
 from attree.raw_text.inputs import InputFile, find_inputs
-from attree.raw_text.lines import LINES_AT_A_TIME, parse_lines, read_lines, refuse_treebanks
+from attree.raw_text.lines import parse_lines, read_lines, refuse_treebanks
 from attree.raw_text.words import WHITESPACE, Line, Splitting, Tokeniser, settle
 from attree.trees import FAILED, OK, TOO_LONG
 
@@ -272,7 +273,7 @@ def stream(
     shown = safe if sys.stdout.isatty() else str  # who reads trees wants the words as they are
     split: Tokeniser | None = None
     told = Counter[str]()
-    while block := list(islice(sys.stdin.buffer, LINES_AT_A_TIME)):
+    while block := list(islice(sys.stdin.buffer, TEXTS)):
         lines = parse_lines(b"".join(block), kind="text", column="", first=split is None)
         if split is None:
             split = how_split(source, text, (line.text for line in lines)).tokeniser()

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -280,11 +281,11 @@ def _parts(
     sentences: Sequence[list[str]], recipe: GrammarRecipe, names: Sequence[str]
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Return training and held-out sentences, leaving out those too short or too long."""
-    every = round(1 / recipe.held_out)
+    share = Fraction(str(recipe.held_out))  # exact: 0.05 holds out every twentieth, the first too
     parts: tuple[list[list[str]], list[list[str]]] = ([], [])
     for number, words in enumerate(sentences):
         if _SHORTEST <= len(words) <= recipe.longest:
-            parts[number % every == 0].append(words)
+            parts[math.ceil(number * share) < math.ceil((number + 1) * share)].append(words)
     if not all(parts):
         problem = (
             f"of {len(sentences):,} sentences, only {len(parts[0])} of {_SHORTEST} to"

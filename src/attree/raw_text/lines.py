@@ -28,7 +28,7 @@ CONTRADICTORY = "contradictory"
 STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED, CONTRADICTORY)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LINES_AT_A_TIME = 64
+_LINES_AT_A_TIME = 64
 #: C0 and C1 controls without tab; a carriage return that ends a line is removed before.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _CONTROL_OR_END = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -191,7 +191,7 @@ def read_lines(
     for file in files:
         with open_input(file, column=column) as reader:
             first = 1
-            while (block := reader.take(LINES_AT_A_TIME))[1]:
+            while (block := reader.take(_LINES_AT_A_TIME))[1]:
                 payload, count = block
                 lines = parse_lines(payload, kind=file.kind, column=column, first=first == 1)
                 yield file, first, lines
@@ -214,16 +214,18 @@ def read_sentences(
                 yield file, number, OK, parts
 
 
+#: Comments and blank lines. Were there two ways to match them, 2 ** n would be tried on n lines.
+_LEFT_OUT = r"(\s*\n)?(#[^\n]*\n(\s*\n)?)*"
 #: Format → pattern of its beginning. Such a file is a treebank or mark-up, not raw text.
 _NO_TEXT = {
     "JSON": re.compile(r'\s*(\[\s*)?\{\s*"[^"\n]*"\s*:'),
     "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
-    "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
+    "CoNLL-U": re.compile(_LEFT_OUT + r"1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
     "trees in brackets": re.compile(
         r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?[^()]*\([^\s()]+\s+[^\s()]+\s*\)"
     ),
     "partly bracketed trees": re.compile(
-        r"(#[^\n]*\n|\s*\n)*\(([?!=]|\s*\([A-Z?!=][^\s()a-z]*)\s[^\n]*\)[ \t]*\n"
+        _LEFT_OUT + r"\(([?!=]|\s*\([A-Z?!=][^\s()a-z]*)\s[^\n]*\)[ \t]*\n"
     ),
 }
 _HEAD = 1 << 13

@@ -26,7 +26,7 @@ from itertools import islice
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.languages import ANY, candidates, code_of, rules_for
+from attree.base.languages import ANY, TEXTS, candidates, code_of, rules_for
 from attree.base.process import without_collecting
 from attree.base.text import encodable
 
@@ -115,7 +115,7 @@ def settle(
             raise AttreeError("option-without-effect", problem, fix=fix)
         return Splitting(WHITESPACE, bool(sentences))
     split = sentences is not False
-    first = list(islice(texts, _FIRST))
+    first = list(islice(texts, TEXTS))
     code, why = remembered, ", the language that the parser was trained on"
     if language is not None:
         code, why = code_of(language), ""
@@ -140,10 +140,6 @@ def how_split(code: str, text: str) -> str:
     """Say by which rules a text was split, by a code that was told from it; or why by none."""
     told, why = _told(candidates([text]) if code == ANY else (code,))
     return f"words are split by the rules for {rules_name(told)}{why}"
-
-
-#: How many texts a language is detected from.
-_FIRST = 100
 
 
 def rules_name(code: str) -> str:
