@@ -81,6 +81,11 @@ def test_what_has_no_tree_to_find(parser: Parser) -> None:
     assert "\x1b" not in str(trees[5]) and "x" in str(trees[5])
 
 
+def test_words_that_can_be_read_once_are_all_there(parser: Parser) -> None:
+    once = (word for word in WORDS[0])
+    assert parser.parse([once, map(str, WORDS[1])]) == parser.parse(WORDS[:2])
+
+
 @pytest.mark.parametrize("word", ["", " ", None, 3, b"a"])
 def test_a_word_that_is_none_is_refused_and_never_left_out(parser: Parser, word: object) -> None:
     with refused("not-a-sentence"):

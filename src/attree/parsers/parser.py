@@ -79,7 +79,8 @@ class Chart:
 
         A required span is in the tree, with its label if trees have labels; if its label is not
         given, it gets the best label other than the empty one. A forbidden span is never in the
-        tree. Without constraints this is the tree of :meth:`Parser.parse`.
+        tree. Without constraints this is the tree of :meth:`Parser.parse`, which gives a sentence
+        of one word no label.
 
         Raises:
             AttreeError: a span reaches outside the sentence.
@@ -465,10 +466,11 @@ class Parser:
         if not isinstance(sentence, str):
             if not isinstance(sentence, Iterable) or isinstance(sentence, bytes):
                 raise _no_sentence(sentence)
-            for word in sentence:
+            words = list(sentence)  # a generator gives them once
+            for word in words:
                 if not isinstance(word, str) or not word.strip():
                     raise _no_sentence(word, "word")
-            return list(map(encodable, sentence))
+            return list(map(encodable, words))
         return self.sentences(sentence, split=False)[1][0]
 
     def sentences(self, text: str, *, split: bool = True) -> tuple[str, list[list[str]]]:
