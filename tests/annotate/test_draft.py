@@ -93,6 +93,21 @@ def test_a_label_with_a_plus_in_it_stays_one_label(labels: list[str]) -> None:
     )
 
 
+def test_a_name_of_x_is_kept_where_others_are_known() -> None:
+    """X is a label of Penn and a tag of UD, and stands for none in trees that have no names."""
+    spans, proposal = ((0, 3, "S"), (0, 2, "NP"), (0, 2, "X")), ((0, 3), (0, 2), (2, 3))
+    tree = Tree(("a", "b", "c"), proposal, ("S", "NP", "VP"), ("D", "N", "V"))
+    given = Draft.of(Sentence(("a", "b", "c"), ("DT", "X", "VB"), spans, "f", 1))
+    assert [(node.start, node.end, node.label) for node in given.nodes(tree)] == [
+        (0, 3, "S"),
+        (0, 2, "NP+X"),
+    ]
+    assert given.tags_of(tree) == ["DT", "X", "VB"]
+    bare = Draft.of(Sentence(("a", "b", "c"), ("X",) * 3, ((0, 3, "X"), (0, 2, "X")), "f", 1))
+    assert [node.label for node in bare.nodes(tree)] == ["S", "NP"]
+    assert bare.tags_of(tree) == ["D", "N", "V"]
+
+
 @pytest.mark.parametrize("action", ["break", "dissolve", "move"])
 def test_the_whole_sentence_stays(action: str) -> None:
     with refused("whole-sentence"):

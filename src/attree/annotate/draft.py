@@ -54,8 +54,10 @@ class Draft:
         """Return the draft that shows a tree of a treebank as it is."""
         n_words = len(sentence.words)
         fixed = {(0, n_words): ""} if n_words > 1 else {}
-        fixed |= proposed(sentence.spans)
-        tags = {index: tag for index, tag in enumerate(sentence.tags) if tag not in ("", NO_LABEL)}
+        # among others X is a name, which the parser must not replace
+        fixed |= proposed(sentence.spans, _unknown(label for *_, label in sentence.spans))
+        none = "", _unknown(sentence.tags)
+        tags = {index: tag for index, tag in enumerate(sentence.tags) if tag not in none}
         flat = frozenset(span for span in fixed if _width(span) > 1)
         return cls(n_words, fixed, flat=flat, tags=tags)
 
@@ -178,12 +180,17 @@ class Draft:
             raise AttreeError("whole-sentence", problem, fix="choose another phrase")
 
 
-def proposed(spans: Iterable[tuple[int, int, str]]) -> dict[Span, str]:
+def proposed(spans: Iterable[tuple[int, int, str]], unknown: str = NO_LABEL) -> dict[Span, str]:
     """Return span → label of a tree; the labels of a unary chain are joined."""
     chains: dict[Span, list[str]] = {}
     for start, end, label in spans:
-        chains.setdefault((start, end), []).append("" if label == NO_LABEL else label)
+        chains.setdefault((start, end), []).append("" if label == unknown else label)
     return {span: joined(chain) for span, chain in chains.items()}
+
+
+def _unknown(names: Iterable[str]) -> str:
+    """Return what stands for a name that is not known: X only where all are that."""
+    return NO_LABEL if {*names} <= {"", NO_LABEL} else ""
 
 
 def tree_of(words: tuple[str, ...], nodes: Iterable[ShownPhrase], tags: Sequence[str] = ()) -> Tree:
