@@ -70,6 +70,7 @@ def test_text_json_ids_and_rows_that_are_too_long(run: Run, tmp_path: Path) -> N
     assert rows[3]["score"] is None
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     assert summary["malformed"] == ["b.jsonl: line 2: no field 'text'"]
+    assert summary["sentences"] == summary["run"]["sentences"] == 5  # a bad line is none
     refused = run(tmp_path / "in", "--output", tmp_path / "no", "--too-long", "error")
     assert refused.exit_code == 1
     assert "a.txt:3: a sentence of 70 words is too long" in refused.stdout
@@ -203,3 +204,17 @@ def test_a_parser_trained_without_punctuation_says_so(capsys: pytest.CaptureFixt
     said = capsys.readouterr().err
     assert "for de, the language that the parser was trained on" in said
     assert "was trained on trees without punctuation (ptb)" in said
+
+
+def test_the_language_of_words_that_are_given_is_in_no_doubt(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = TrainedFolder(None, "p", "f", languages={"en": {"headed_precision": 50.0}})  # type: ignore[arg-type]
+    for options, first, is_told in (
+        (TextOptions(), [["a", "b"]], False),
+        (TextOptions(language="en"), [["a", "b"]], True),
+        (TextOptions(), ["0 1"], True),
+        (TextOptions(tokenizer="whitespace"), ["0 1"], False),
+    ):
+        how_split(made, options, first)
+        assert bool(capsys.readouterr().err) == is_told

@@ -202,7 +202,7 @@ class Pipeline:
         pieces = prepared.pieces_of(np.flatnonzero(prepared.status == OK))
         statistics = Statistics(
             lines=shard.lines,
-            sentences=len(rows.status) - rows.status.count(EMPTY),
+            sentences=len(shard.asked),
             words=sum(map(len, rows.words)),
             pieces=sum(len(sentence.ids) for sentence in pieces),
             unknown_words=sum(sentence.n_unknown for sentence in pieces),

@@ -230,10 +230,14 @@ def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Li
     """
     remembered, punctuation = (source.language, source.punctuation) if source else ("", "")
     asked = (text.language, text.tokenizer, text.split_lines)
-    how = settle(*asked, remembered=remembered, texts=texts)
+    first = list(islice(texts, TEXTS))
+    how = settle(*asked, remembered=remembered, texts=first)
     if how.note:
         say(f"attree: {how.note}")
-    if source and how.name != WHITESPACE and (line := doubt(source.languages, how.name)):
+    # nobody has looked for the language of words that are given
+    has_language = text.language or any(isinstance(line, str) for line in first)
+    known = source.languages if source and how.name != WHITESPACE and has_language else {}
+    if line := doubt(known, how.name):
         say(f"attree: {line}")
     if punctuation not in ("", "keep"):
         say(
