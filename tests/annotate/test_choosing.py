@@ -148,6 +148,7 @@ def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [4 <= len(row["words"]) <= 8 and row["words"] in words for row in rows] == [True] * 3
     assert f"by diverse; their trees: {sum(row['brackets'] for row in rows)} brackets" in told
+    assert "--column words" in told and "--tokenizer whitespace" in run(*given)
     assert all(row["entropy_per_word"] > 0 for row in rows)
     assert len(run(*given).splitlines()) == 4  # three sentences, and what they cost
     assert len(run(*given, "--pool", 2).splitlines()) == 4

@@ -138,7 +138,8 @@ def choose_command(
     Args:
         inputs: Files or folders: text, JSON Lines, Parquet.
         number: How many sentences.
-        output: Where to write: a file .txt, or .jsonl with the figures.
+        output: Where to write: a file .txt, to be read with --tokenizer whitespace as its words are
+            apart, or .jsonl with the figures, to be read with --column words.
         by: random; uncertain: what --parser is least sure of; diverse: such sentences that are
             unlike each other. How much either saves differs by language.
         parser: Parser: a folder of `attree train`, of a tree CRF. Default: universal, but none for
@@ -169,21 +170,21 @@ def choose_command(
     with progress("measuring", total=len(drawn)) if loaded else silent() as advance:
         measured = measure(loaded, drawn, advance=advance)
     chosen = rank(measured, number).tolist()
-    lines = [" ".join(drawn[position]) for position in chosen]
+    lines, how = [" ".join(drawn[position]) for position in chosen], "--tokenizer whitespace"
     if output is None:
         print("\n".join(map(safe, lines)))
     else:
         if KINDS[output.suffix] == "json":
+            how = "--column words"
             lines = [_in_json(drawn[position], measured, position) for position in chosen]
         write_text(output, "".join(f"{line}\n" for line in lines))
     cost = int(measured.brackets[chosen].sum())
-    say(f"{len(chosen):,} of {seen:,} sentences by {by}; their trees: {cost:,} brackets")
+    costs = f"{len(chosen):,} of {seen:,} sentences by {by}; their trees: {cost:,} brackets"
+    say(f"{costs}; {how} keeps their words, which rules would split again")
 
 
 def _in_json(words: Sequence[str], measured: SentenceMeasures, position: int) -> str:
-    entropy = float(measured.unsure[position])
-    figures = {
-        "brackets": int(measured.brackets[position]),
-        "entropy_per_word": None if math.isnan(entropy) else round(entropy, 4),
-    }
-    return json.dumps({"words": words, **figures}, ensure_ascii=False)
+    brackets, entropy = int(measured.brackets[position]), float(measured.unsure[position])
+    unsure = None if math.isnan(entropy) else round(entropy, 4)
+    figures = {"words": words, "brackets": brackets, "entropy_per_word": unsure}
+    return json.dumps(figures, ensure_ascii=False)
