@@ -10,13 +10,15 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
 from cyclopts import App, CycloptsError
 
 from attree.base.options import EXCLUDES, NEEDS, TooLong, separated
 from attree.cli.main import _EXTRAS, _in_one_line, app, called, commands_of
+from attree.cli.try_ import _sentences
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from attree.trees.parses import POLICIES
 from tests.command_line import CliRunner, Declared, attree, declared, visible
@@ -102,6 +104,7 @@ def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[s
         ("treebank a.mrg --check --folder x", "--folder has no effect without --language"),
         ("treebank --language x --check --exclude y", "--exclude has no effect without FILES"),
         ("try x --overwrite", "--overwrite has no effect without --svg"),
+        ("try --constraints a.half --language de", "--language and --constraints exclude"),
         ("parse x.txt --too-long cut", 'Choose from: "right_branching", "skip", "error"'),
         (
             "score p --sentences s --output o --summary j --parser-name a --parser-name b",
@@ -110,7 +113,7 @@ def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[s
     ],
 )
 def test_options_without_effect_and_second_ones_are_refused(words: str, says: str) -> None:
-    words = words.replace("train", "train --sentences a.mrg --output p")
+    words = re.sub(r"(?<![\w-])train\b", "train --sentences a.mrg --output p", words)
     ran = CliRunner().invoke(app, words.split())
     assert ran.exit_code == 2
     assert isinstance(ran.exception, CycloptsError)
@@ -140,6 +143,12 @@ def test_what_follows_two_dashes_is_no_option(monkeypatch: pytest.MonkeyPatch) -
     assert ran.status == 1 and "unknown parser 'nobody'" in ran.err
     ran = attree("try", "A cat.", "--", "--brackets")
     assert ran.status == 2 and "too many arguments: --brackets" in ran.err
+
+
+def test_a_byte_order_mark_is_in_no_word_between_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\ufeffthe old\nman\n"))
+    parser: Any = SimpleNamespace(language="", model=SimpleNamespace(trained=None))
+    assert [words for words, _ in _sentences("-", parser, True, None)] == [["the", "old"], ["man"]]
 
 
 def test_heads_without_an_encoder_are_those_of_the_default_one() -> None:

@@ -1,7 +1,7 @@
 """``attree heads``: rank attention heads by F1 and select some."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -54,17 +54,8 @@ def heads_command(
     from attree.trees.sampling import count_of
 
     check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")
-    count = count_of(trees)
+    recipe, select = Recipe(association, score, decoder), HeadSelection.parse(heads)
+    how: dict[str, Any] = {"rank_by": rank_by, "trees": count_of(trees), "seed": seed}
+    written: dict[str, Any] = {"table": output, "selection": output_selection}
     with as_table(sentences) as gold:
-        rank_heads(
-            attention,
-            gold,
-            Recipe(association, score, decoder),
-            HeadSelection.parse(heads),
-            source=source,
-            rank_by=rank_by,
-            trees=count,
-            seed=seed,
-            table=output,
-            selection=output_selection,
-        )
+        rank_heads(attention, gold, recipe, select, source=source, **how, **written)

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from attree.trees.tree import Tree
 
 _LOOK = "How the tree is shown"
+#: What --constraints, whose sentences have their words already, does not heed.
+_OTHER_SENTENCES = ("best constraints", "tokenizer constraints", "language constraints")
 #: Sentences that are parsed by uncompiled loops: more are worth the half second of loading Numba.
 _FIRST = 10
 
 
 @options.needs(overwrite="svg")
-@options.excludes("parser compare", "brackets json", "best constraints", "tokenizer constraints")
+@options.excludes("parser compare", "brackets json", *_OTHER_SENTENCES)
 def try_command(
     sentence: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
@@ -154,7 +156,7 @@ def _sentences(
     about = parser.model.trained.about if parser.model.trained else {}
     for text in texts:
         if by_spaces:
-            yield text.split(), None
+            yield text.removeprefix("\ufeff").split(), None
             continue
         code, sentences = split() if split else parser.sentences(text)
         if code not in named_codes:
