@@ -1,7 +1,8 @@
 """``attree heads``: rank attention heads by F1 and select some."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -55,7 +56,6 @@ def heads_command(
 
     check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")
     recipe, select = Recipe(association, score, decoder), HeadSelection.parse(heads)
-    how: dict[str, Any] = {"rank_by": rank_by, "trees": count_of(trees), "seed": seed}
-    written: dict[str, Any] = {"table": output, "selection": output_selection}
+    rank = partial(rank_heads, attention, rank_by=rank_by, trees=count_of(trees), seed=seed)
     with as_table(sentences) as gold:
-        rank_heads(attention, gold, recipe, select, source=source, **how, **written)
+        rank(gold, recipe, select, source=source, table=output, selection=output_selection)
