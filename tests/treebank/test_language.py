@@ -61,6 +61,25 @@ class TestFolders:
         assert [file.name for file in found.files("train")] == ["a.ptb", "b.ptb"]
         assert [file.name for file in found.files("dev")] == ["dev.1.ptb", "dev.2.ptb"]
 
+    def test_a_split_has_no_earlier_versions_and_documents_whatever_their_format(
+        self, tmp_path: Path
+    ) -> None:
+        put(tmp_path / "klingon", "train/a.mrg", "train/_a.mrg", "train/README", "train/b")
+        put(tmp_path / "klingon", "test.mrg", "test.mrg~", "test.mrg.bak", "dev.orig")
+        put(tmp_path / "klingon", "language.yaml", text="format: ptb\n")
+        found = only(tmp_path)
+        files = [file.name for split in found.splits.values() for file in split.files]
+        assert files == ["a.mrg", "b", "test.mrg"]
+        excluded = shlex.split(found.arguments("train"))
+        assert sum(word.endswith(("/_a.mrg", "/README")) for word in excluded) == 2
+
+    def test_files_that_a_split_s_folder_does_not_give_are_told(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "train/a.mrg", "train/00/b.mrg", "train/c.mrg.gz", "train/d.txt")
+        (tmp_path / "klingon/train/e.mrg").symlink_to("gone")
+        (tmp_path / "klingon/train/f.mrg").symlink_to("a.mrg")
+        names = [str(file.relative_to(tmp_path)) for file in only(tmp_path).unused]
+        assert names == [f"klingon/train/{name}" for name in ("00/b.mrg", "c.mrg.gz", "e.mrg")]
+
     def test_a_folder_that_is_no_language(self, tmp_path: Path) -> None:
         put(tmp_path / "klingon", "test.mrg")
         put(tmp_path / "scripts", "run.sh")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from attree.base.errors import AttreeError
-from attree.base.patterns import files_below, matching
+from attree.base.patterns import files_below, is_hidden, matching
 from attree.base.reading import COMPRESSED, check_regular, opened
 from attree.base.registry import check_name
 from attree.base.text import listed
@@ -54,6 +54,8 @@ FORMATS = {
 _HEAD = 1 << 16  # bytes that tell a file's format
 _NAMED = 3  # files of a format in a message
 _File = TypeVar("_File", bound=str | Path)
+#: Documents, which may hold an example, and earlier versions of files that editors leave.
+_ASIDE = re.compile(r"(?i)README(\..*)?|.*(\.md|\.bak|\.old|\.orig|~)")
 _DECLARED = re.compile(rb"\s*<\?xml[^>]*\bencoding=[\"']([\w.:-]+)[\"']")
 
 
@@ -61,6 +63,11 @@ def format_of(path: str | Path) -> str | None:
     """Return the format of a file's extension, or None."""
     extension = Path(path).suffix.lower()
     return next((name for name, form in FORMATS.items() if extension in form.extensions), None)
+
+
+def is_aside(path: Path) -> bool:
+    """Tell whether a file's name says that it is no treebank, or a hidden one."""
+    return is_hidden(path.name) or _ASIDE.fullmatch(path.name) is not None
 
 
 def recognised(path: str | Path, family: str) -> str | None:
@@ -111,8 +118,7 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[str, list[Pat
 
     Args:
         folder: where to look; hidden files are passed over.
-        name: the only format to look for; by default all formats, by extension or beginning. A
-            document such as README.md is no treebank, though it may hold an example.
+        name: the only format to look for; by default all formats, by extension or beginning.
 
     Returns:
         title → the files of one folder and one format; and the files in no known format. A title is
@@ -121,8 +127,7 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[str, list[Pat
     groups: dict[tuple[Path, str], list[Path]] = {}
     others = []
     for file in sorted(files_below(folder)):
-        document = file.suffix.lower() == ".md" or file.stem.upper() == "README"
-        format = None if document else _guess_format(file)
+        format = None if is_aside(file) else _guess_format(file)
         if format is None or name not in (None, format):
             others.append(file)
         else:

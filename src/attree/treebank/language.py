@@ -21,7 +21,7 @@ from attree.base.patterns import distinct, find, is_hidden
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.base.text import listed
-from attree.treebank.formats import format_of, resolve
+from attree.treebank.formats import format_of, is_aside, resolve
 from attree.treebank.language_file import LAYOUTS, as_settings, check_settings, read_yaml
 from attree.treebank.sentence import SplitSettings
 
@@ -157,7 +157,8 @@ def discover(
             catalogue.warnings.append(f"{top}: this folder ({folder}) does not exist")
         if loose := treebank_files(top):
             fix = f"move to {top}/<language>/"
-            catalogue.warnings.append(f"{top}: {_names(loose)} in no language's folder — {fix}")
+            named = _names(loose, top)
+            catalogue.warnings.append(f"{top}: {named} in no language's folder — {fix}")
         for path in sorted(top.iterdir()) if top.is_dir() else []:
             if is_hidden(path.name) or not path.is_dir():
                 continue
@@ -190,10 +191,8 @@ def _warn(language: Language) -> Iterator[str]:
         yield f"{name}, split {split}: no file matches {patterns}"
     if language.unused:
         meant = _suggest(language.unused) or "name it train, dev or test"
-        yield (
-            f"{name}: {_names(language.unused)} in no split — {meant}, or list it under splits: in "
-            "language.yaml"
-        )
+        named = _names(language.unused, language.folder)
+        yield f"{name}: {named} in no split — {meant}, or list it under splits: in language.yaml"
 
 
 def _suggest(files: Sequence[Path]) -> str | None:
@@ -206,9 +205,10 @@ def _suggest(files: Sequence[Path]) -> str | None:
     return None
 
 
-def _names(files: Sequence[Path]) -> str:
+def _names(files: Sequence[Path], folder: Path) -> str:
     """Name the first files, and count the others."""
-    return f"{listed([file.name for file in files], 3)} {'is' if len(files) == 1 else 'are'}"
+    names = [str(file.relative_to(folder)) for file in files]
+    return f"{listed(names, 3)} {'is' if len(files) == 1 else 'are'}"
 
 
 def _path(folder: str | Path, where: str) -> Path:
@@ -246,7 +246,9 @@ def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
         problem = "this folder is not a language: it has no train, dev or test file"
         raise AttreeError("no-splits", problem, file=folder, fix=_suggest(treebank_files(folder)))
     splits, absent, used = _read_splits(name, folder, merged, specs, where)
-    unused = [file for file in treebank_files(folder) if file not in used]
+    known = [*treebank_files(folder), *_in_folders_of_splits(folder)]
+    unused = [file for file in known if file not in used]
+    unused = distinct(unused, used if unused else ())
     if custom:  # splits name their files: ignore files with other extensions
         kinds = {file.suffix for file in used}
         unused = [file for file in unused if file.suffix in kinds]
@@ -265,21 +267,35 @@ def treebank_files(folder: Path) -> list[Path]:
     ]
 
 
+def _in_folders_of_splits(folder: Path) -> list[Path]:
+    """Return what lies in folders of splits as a treebank, be it packed or a link to no file.
+
+    Patterns of splits may miss it: ``train/*.mrg`` finds neither ``train/00/a.mrg`` nor those.
+    """
+    tops = [path for path in folder.iterdir() if path.name.split(".")[0] in SPLITS]
+    found = [file for top in sorted(tops) for file in sorted(top.rglob("*")) if not file.is_dir()]
+    named = [file for file in found if any(format_of(f"_{kind}") for kind in file.suffixes)]
+    return [file for file in named if not is_aside(file)]
+
+
 def _default_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any]]:
     """Return each split's usual patterns: ``train.*`` or ``train/*``, and so on."""
-    names = sorted(path.name for path in folder.iterdir() if not is_hidden(path.name))
+    names = sorted(path.name for path in folder.iterdir() if not is_aside(path))
     specs: dict[str, dict[str, Any]] = {}
     for split in SPLITS:
         named = [name for name in names if name.split(".")[0] == split]
         patterns: list[str] = []
+        aside: list[str] = []
         for name in named:
             if (folder / name).is_dir():
-                suffixes = {file.suffix for file in (folder / name).iterdir() if file.is_file()}
+                files = [file for file in (folder / name).glob("[!.]*") if file.is_file()]
+                suffixes = {file.suffix for file in files if not is_aside(file)}
                 patterns += [f"{name}/*{suffix}" for suffix in sorted(suffixes)]
+                aside += sorted(f"{name}/{file.name}" for file in files if is_aside(file))
             else:
                 patterns.append(name)
         if patterns := [pattern for pattern in patterns if format or format_of(pattern)]:
-            specs[split] = {"files": patterns}
+            specs[split] = {"files": patterns, "exclude": aside}
         elif named:
             problem = "the format of this file is not known from its name"
             fix = "end its name in .mrg, .ptb or .conllu, or set format in language.yaml"
