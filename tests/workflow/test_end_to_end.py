@@ -151,6 +151,17 @@ def test_changed_settings_run_what_takes_them(rerun: Checkout) -> None:
     assert not {"heads", "parse", "crosslingual_table"} & ran.rules
 
 
+def test_a_file_that_an_older_one_has_replaced_is_read_again(rerun: Checkout) -> None:
+    """Such as one unpacked or moved, whose time is before that of the results."""
+    for name in ("treebanks/english/test.mrg", "published.csv", "news.txt"):
+        add(rerun.folder / name, "")
+        os.utime(rerun.folder / name, (0, 0))
+    ran = rerun.plan("all", "corpus", "comparison")
+    assert ran.of("language", "treebank") == {"english"}
+    assert ran.rules >= {"parse_corpus", "crosslingual_table", "sizes_table", "comparison_table"}
+    assert not ran.rules & {"encoder", "attention_all", "imported_parses"}
+
+
 @pytest.mark.parametrize("run", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_changed_code_runs_what_it_decides(rerun: Checkout, run: bool) -> None:
     """What decodes changes; no encoder runs again, and no shard is written again."""

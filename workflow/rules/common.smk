@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import asdict
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 from attree.base.errors import AttreeError
@@ -42,6 +43,7 @@ from attree.reports.page.run import ReportedRun, looks
 from attree.treebank.language import NAME, discover
 
 BEGAN = time.time()
+LARGEST_READ = 1 << 24  # bytes of a file that is read to tell whether it has changed
 
 try:
     CONFIG = configured(config)
@@ -218,6 +220,29 @@ def code_of(entry, not_run=None):
 class FilesOfJob(dict):
     # What options are made from in place of a job's input.
     __getattr__ = dict.__getitem__
+
+
+def content_of_file(path):
+    stat = os.stat(path)
+    if stat.st_size > LARGEST_READ:
+        return [stat.st_size, stat.st_mtime_ns]
+    return sha256(Path(path).read_bytes()).hexdigest()
+
+
+def hash_of_content(wildcards, functions):
+    given = [files(wildcards) for files in functions]
+    paths = [path for one in given for path in ([one] if isinstance(one, str) else one)]
+    # Not of what the workflow makes itself, nor of what a job will refuse.
+    readable = [
+        path for path in paths if os.path.isfile(path) and os.access(path, os.R_OK)
+    ]
+    return digest(list(map(content_of_file, readable)))
+
+
+def content_of(*functions):
+    # What people's files hold is an input, of large ones their size and time: Snakemake takes a file
+    # for unchanged that an older one has replaced, such as a copy or one that was unpacked.
+    return partial(hash_of_content, functions=functions)
 
 
 def hash_of_options(wildcards, options, unpacked, files):

@@ -40,6 +40,7 @@ rule comparison_table:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.tables:comparison"),
+        content=content_of(COMPARISONS.published),
         prefix=subpath(output[0], strip_suffix=".csv"),
         asked=asked_of(
             COMPARISONS.options,
@@ -68,6 +69,7 @@ rule speeds:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:speed_command"),
+        content=content_of(COMPARISONS.timed),
         asked=asked_of(COMPARISONS.timing_options, parsers=COMPARISONS.timed),
         options=COMPARISONS.timing_options,
     shell:

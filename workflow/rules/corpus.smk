@@ -27,6 +27,7 @@ rule parse_corpus:
     threads: 8
     params:
         code=code_of("attree.cli.parse:parse_command"),
+        content=content_of(CORPORA.text, CORPORA.parser),
         folder=subpath(output[0], parent=True),
         parser=CORPORA.parser_option,
         inputs=CORPORA.inputs,

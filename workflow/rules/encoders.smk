@@ -13,6 +13,7 @@ rule encoder:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.encoder:resolve_command"),
+        content=content_of(ENCODERS.files),
         source=ENCODERS.options,
     shell:
         "attree encoder resolve --slug {wildcards.encoder:q} {params.source}"

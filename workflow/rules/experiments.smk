@@ -42,6 +42,7 @@ rule experiment_rows:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.experiments:rows", not_run=EXPERIMENTS.not_run),
+        content=content_of(EXPERIMENTS.inputs),
         rows=EXPERIMENTS.job_rows,
         plan=PLAN_PATH,
     shell:
@@ -68,6 +69,7 @@ rule experiment_table:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.experiments:table"),
+        content=content_of(EXPERIMENTS.results),
         prefix=subpath(output[0], strip_suffix=".csv"),
         layout=EXPERIMENTS.layout,
         plan=PLAN_PATH,

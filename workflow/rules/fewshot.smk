@@ -17,6 +17,7 @@ rule train:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.train:train_command"),
+        content=content_of(TRAINED.start),
         folder=subpath(output[0], parent=True),
         asked=asked_of(
             TRAINED.options, sentences=TRAINED.sentences, evaluated=TRAINED.evaluated

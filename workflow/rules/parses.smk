@@ -40,6 +40,7 @@ rule trained_parses:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:apply_command"),
+        content=content_of(TRAINED.file, TRAINED.weights),
         folder=subpath(input.parser, parent=True),
         options=TRAINED.applying_options,
     shell:
@@ -62,6 +63,7 @@ rule imported_parses:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.decode:import_command"),
+        content=content_of(SYSTEMS.trees),
         options=SYSTEMS.options,
     shell:
         "attree import {input.trees:q} --sentences {input.sentences:q} --output {output:q}"

@@ -17,6 +17,7 @@ rule page:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.tables:report_command"),
+        content=content_of(TABLES.published),
         looks=looks(),
         asked=digest(asdict(RUN)),
         experiments=made_experiments,

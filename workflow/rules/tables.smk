@@ -20,6 +20,7 @@ rule crosslingual_table:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.tables:crosslingual"),
+        content=content_of(TABLES.published),
         prefix=subpath(output[0], strip_suffix=".csv"),
         asked=asked_of(TABLES.options, published=TABLES.published),
         options=TABLES.options,
@@ -74,6 +75,7 @@ rule sizes_table:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.tables:sizes"),
+        content=content_of(TABLES.published),
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=as_options({"published": CONFIG.published}),
     shell:

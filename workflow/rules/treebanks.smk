@@ -11,6 +11,7 @@ rule treebank:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.cli.treebank:run"),
+        content=content_of(TREEBANKS.files),
         # The files as patterns: thousands of names do not fit on a command line.
         arguments=TREEBANKS.arguments,
     shell:
