@@ -212,8 +212,12 @@ def test_sentences_past_the_limit_are_counted_once_a_test_set(
     ]
 
 
-def test_two_encoders_of_one_parser_get_a_column_each(tmp_path: Path) -> None:
-    summaries = [{**_summary("german"), "encoder": encoder} for encoder in ("one", "two")]
+@pytest.mark.parametrize("languages", [("german", "german"), ("german", "korean")])
+def test_two_encoders_of_one_parser_get_a_column_each(
+    tmp_path: Path, languages: tuple[str, str]
+) -> None:
+    pairs = zip(languages, ("one", "two"), strict=True)
+    summaries = [{**_summary(language), "encoder": encoder} for language, encoder in pairs]
     table = crosslingual(_rows(tmp_path, *summaries), "T")[0]
     assert table.headings[2:] == ["UPOA one", "UPOA two"]
 

@@ -169,9 +169,9 @@ def by_test(rows: Iterable[_Row]) -> dict[tuple[str, str], list[_Row]]:
 
 
 def heading_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
-    """Return the heading of a parser's column, with the encoder if a test set has several."""
-    twins = [other for other in rows if (other.test, other.parser) == (row.test, row.parser)]
-    several = not row.is_baseline and len({twin.encoder for twin in twins}) != 1
+    """Return the heading of a parser's column, with the encoder if the parser has several."""
+    encoders = {other.encoder for other in rows if other.parser == row.parser}
+    several = not row.is_baseline and len(encoders) != 1
     return f"{row.heading} {row.encoder}" if several else row.heading
 
 
