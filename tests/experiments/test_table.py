@@ -170,6 +170,17 @@ def test_a_parser_of_several_encoders_has_a_line_for_each(tmp_path: Path) -> Non
     assert table.rows == [["p b", "41.00"], ["p c", "42.00"], ["q", "43.00"]]
 
 
+def test_a_row_of_another_table_never_takes_the_place_of_one(tmp_path: Path) -> None:
+    write(tmp_path / "row.json", record_of("welsh", 5, 5))
+    scores = dict.fromkeys(HEADINGS, 41.0)
+    summary = summary_of("welsh", parser="ours", encoder="e", **scores)
+    results = [write(tmp_path / "job", {"rows": [{"row": "row", "record": "row"}]})]
+    results.append(write(tmp_path / "summary", summary))
+    layout = {**LAYOUT, "places": [["row", "ours", "welsh/test", ""]], "published": {}}
+    with refused("cell-twice", "ours", "welsh/test"):
+        cells(results, tmp_path, layout, None)
+
+
 def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: Path) -> None:
     places, listed = [], []
     for language, asked, used in [("french", 5, 5), ("french", 80, 80), ("welsh", 5, 5),

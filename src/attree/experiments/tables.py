@@ -1,6 +1,7 @@
 """Gather the records of an experiment's rows into cells, and cells into tables."""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -121,7 +122,7 @@ def cells(
         published: file of published figures.
 
     Raises:
-        AttreeError: a row has no record.
+        AttreeError: a row has no record, or its cell another one too.
     """
     names, summaries = read_results(results)
     placed: dict[tuple[str, str, str], Cell] = {}
@@ -143,6 +144,12 @@ def cells(
         for place in _places(fixed[0], scored):
             baselines += [_scored_cell(row, rows, *place) for row in fixed]
     made = computed + baselines
+    places = Counter((cell.panel, cell.label, cell.column) for cell in made)
+    for (_, label, column), number_of in places.items():
+        if number_of > 1:
+            problem = f"{layout['title']}: two rows fall into line {label!r}, column {column}"
+            fix = "give the experiment's run another label than the row of its tables has"
+            raise AttreeError("cell-twice", problem, fix=fix)
     for panel in dict.fromkeys(cell.panel for cell in made):
         part = [cell for cell in made if cell.panel == panel]
         tests = {cell.column: cell.about.get("test") or cell.column for cell in part}
