@@ -236,7 +236,7 @@ def test_what_was_run_is_told_in_three_sentences(text: str) -> None:
 
 def test_what_was_trained_is_told_apart_from_what_averages_heads() -> None:
     upio = {"score": "inside_outside", "decoder": "chart", "association": "raw"}
-    run = ReportedRun({"parsers": {"upio": upio}})
+    run = ReportedRun({"parsers": {"upio": upio}, "averages": {"voted": {"of": ["upio"]}}})
 
     def said(**tuned_on: str) -> str:
         rows = [
@@ -254,6 +254,7 @@ def test_what_was_trained_is_told_apart_from_what_averages_heads() -> None:
     )
     assert said(fpio="ten", fpoa="ten") == "Trained on ten are fpio and fpoa."
     assert said(theirs="").startswith("Scored are trees that came from elsewhere")
+    assert said(upio="english dev", voted="english dev").endswith("were averaged: voted.")
 
 
 def test_words_like_scripts_are_text(text: str) -> None:

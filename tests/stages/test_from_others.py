@@ -237,6 +237,19 @@ def test_an_average_has_the_spans_that_most_members_have(tmp_path: Path) -> None
     assert list(found.trees.of(1).spans) == []
 
 
+def test_an_average_rests_on_the_trees_that_its_members_rest_on(tmp_path: Path) -> None:
+    imported(tmp_path, "(A (A rain) (A began))\n", table(tmp_path))
+    rows, metadata = read_table(tmp_path / "p.parquet", schema=PARSES_SCHEMA)
+    members = [tmp_path / f"{number}.parquet" for number in range(3)]
+    for path, chosen, seen in zip(members, ("welsh dev", "manx dev", None), (0, 2, 1), strict=True):
+        made = {"selection": chosen, "provenance": {"settings": {"overlap": seen}}}
+        write_table(path, rows, schema=PARSES_SCHEMA, metadata={**metadata, **made})
+    write_average([members[0], *members], tmp_path / "mean.parquet", threshold=None)
+    _, found = read_table(tmp_path / "mean.parquet", schema=PARSES_SCHEMA)
+    assert found["selection"] == "welsh dev, manx dev"
+    assert found["provenance"]["settings"]["overlap"] == 2
+
+
 def test_an_average_of_other_sentences_is_refused(tmp_path: Path) -> None:
     sentences = table(tmp_path)
     imported(tmp_path, "(A (A rain) (A began))\n", sentences)

@@ -105,5 +105,10 @@ def write_average(
         status = np.where(parsed & (status == OK), part.status, status)
     made = Parses(parses[0].sentence, trees, status)
     how = {"members": [str(path) for path in members], "threshold": threshold, "weights": weights}
+    # an average rests on the trees that its members rest on
+    facts = [facts for _, facts in tables]
+    seen = max(one.get("provenance", {}).get("settings", {}).get("overlap", 0) for one in facts)
+    chosen = dict.fromkeys(one["selection"] for one in facts if one.get("selection"))
+    details = {"settings": how | {"overlap": seen}, "selection": ", ".join(chosen) or None}
     code = ["attree.cli.decode:average_command"]
-    write_parsed(output, made.table(), tables[0][1], code=code, settings=how)
+    write_parsed(output, made.table(), facts[0], code=code, **details)

@@ -125,7 +125,8 @@ def sentences(run: ReportedRun, rows: Sequence[ScoreRow]) -> list[str]:
 def _describe_parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
     """Name the parsers, and the trees that they, or the choice of their heads, rest on."""
     recipes: Mapping[str, Mapping[str, str]] = run.configuration.get("parsers", {})
-    tuned = {row.parser: row.selection for row in parsers if row.selection}
+    own = {row.parser for row in parsers} - {*run.configuration.get("averages", {})}
+    tuned = {row.parser: row.selection for row in parsers if row.selection and row.parser in own}
     averaging = {name: on for name, on in tuned.items() if name in recipes}
     trained = {name: on for name, on in tuned.items() if name not in recipes}
     others = dict.fromkeys(row.parser for row in parsers if row.parser not in tuned)
