@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import shutil
+from dataclasses import replace
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ from attree.base.schemas import (
 from attree.base.tables import BASELINE, COMPUTED
 from attree.evaluation.labels import Confusion
 from attree.evaluation.rows import SCORES_SCHEMA
+from attree.plan.paths import TableRow
 from attree.reports.page import charts, explorer, scores
-from attree.reports.page.page import embedded, write_page
+from attree.reports.page.page import content, embedded, write_page
 from attree.reports.page.run import ReportedRun
 from attree.reports.tables.summaries import ScoreRow, crosslingual, language, score_rows
 from attree.trees.trees import Trees
@@ -224,6 +226,19 @@ def test_matrices_are_the_shards_in_eight_bits(data: list[dict[str, Any]]) -> No
         matrix = attention(len(words), number)
         found = np.frombuffer(base64.b64decode(coded), np.uint8) / 255 * matrix.max()
         np.testing.assert_allclose(found, matrix.ravel(), atol=matrix.max() / 500)
+
+
+def test_heads_that_were_ranked_on_other_trees_before_are_not_shown(
+    results: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(results, tmp_path / "results"))
+    heads = folder / "heads/tiny/upoa/english"
+    shutil.copy(heads / "dev.parquet", heads / "train.parquet")
+    run = ReportedRun.read(folder / "report/run.json")
+    asked = replace(run, tunings=[TableRow("tiny", "upoa", "english", "dev")])
+    shown = [content(folder, one, sentences=1)["heads"] for one in (run, asked)]
+    assert [len(pictures) for pictures in shown] == [3, 1]
+    assert "english train" not in shown[1][0]
 
 
 def test_what_was_run_is_told_in_three_sentences(text: str) -> None:

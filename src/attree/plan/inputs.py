@@ -93,8 +93,7 @@ class Encoders(Section):
     def running_options(self, wildcards: Any) -> str:
         """Return the options of running one; the command has no scheduler where it is local."""
         settings = self.config.attention
-        local = ["scheduler"] if settings.scheduler == "local" else []
-        return as_options(settings.given(*local))
+        return as_options(settings.given(*["scheduler"] * (settings.scheduler == "local")))
 
 
 class Heads(Section):
@@ -337,12 +336,9 @@ class Comparisons(Tables):
         options["average"] = [f"{n}={','.join(averages[n])}" for n in parsers if n in averages]
         if input.published:
             options["published"] = list(input.published)
-            options["row"] = [
-                f"{parser}={row}"
-                for name, rows in comparison.published.items()
-                for parser in self._rows_of(name, wildcards)
-                for row in rows
-            ]
+            given = comparison.published.items()
+            own = [(self._rows_of(name, wildcards), rows) for name, rows in given]
+            options["row"] = [f"{x}={row}" for seeds, rows in own for x in seeds for row in rows]
         return as_options(options, first="timed")
 
     def timed(self, wildcards: Any) -> list[str]:
@@ -363,12 +359,9 @@ class Comparisons(Tables):
 
     def _timed(self, wildcards: Any) -> dict[str, str]:
         """Return parser → file, for a comparison's rows of one encoder and split."""
-        job = (wildcards.encoder, wildcards.language, wildcards.split)
-        return {
-            row.parser: path
-            for row in self.rows(wildcards)
-            if (row.encoder, row.language, row.split) == job and (path := self._file(row))
-        }
+        job = TableRow(wildcards.encoder, "", wildcards.language, wildcards.split)
+        rows = [row for row in self.rows(wildcards) if row._replace(parser="") == job]
+        return {row.parser: path for row in rows if (path := self._file(row))}
 
     def _file(self, row: TableRow) -> str | None:
         """Return the file of a parser that is timed: no average, imported trees or grammar.

@@ -175,11 +175,9 @@ class Experiments(Section):
     @functools.cached_property
     def tuned(self) -> dict[str, tuple[str, int]]:
         """Encoders made by masked-LM tuning: slug → name of the entry, and seed."""
-        return {
-            f"{name}-{seed}": (name, seed)
-            for name, settings in self.config.masked_lm.items()
-            for seed in range(settings.seeds)
-        }
+        entries = self.config.masked_lm.items()
+        seeds = [(name, seed) for name, entry in entries for seed in range(entry.seeds)]
+        return {f"{name}-{seed}": (name, seed) for name, seed in seeds}
 
     def write(self, path: str | Path) -> None:
         """Write the rows of each job and the layout of each table, for the commands of the rules.
@@ -232,12 +230,9 @@ class Experiments(Section):
     def all_options(self, wildcards: Any) -> str:
         """Return the options of attention of every unit of each source that is ranked on a set."""
         key, name = (wildcards.language, wildcards.split), f"{wildcards.language}/{wildcards.split}"
-        sources = [
-            row.settings["source"]
-            for rows in self.jobs.values()
-            for row in rows
-            if (row.kind, row.encoder) == ("heads", wildcards.encoder) and name in row.sets
-        ]
+        rows = [row for rows in self.jobs.values() for row in rows if name in row.sets]
+        ranked = [row for row in rows if (row.kind, row.encoder) == ("heads", wildcards.encoder)]
+        sources = [row.settings["source"] for row in ranked]
         for (encoder, parser), trees in self.plan.tunings.items():
             if (encoder, trees.language, trees.split) == (wildcards.encoder, *key):
                 sources.append(self.config.parsers[parser].source)
@@ -292,12 +287,8 @@ class Experiments(Section):
     def pictures(self) -> list[str]:
         """Return the files of every picture; the CSV and Parquet lie beside each."""
         kinds = {"picture": "png", "weights": "weights.png", "sentence": "sentence.png"}
-        return [
-            self._table(name, extension)
-            for name, spec in self.config.experiments.items()
-            for key, extension in kinds.items()
-            if getattr(spec, key)
-        ]
+        pairs = itertools.product(self.config.experiments.items(), kinds.items())
+        return [self._table(name, end) for (name, spec), (key, end) in pairs if getattr(spec, key)]
 
     def _table(self, name: str, extension: str) -> str:
         path = path_of(paths.EXPERIMENT, experiment=name, results=self.config.results)

@@ -199,8 +199,7 @@ class Plan:
 
     def check_set(self, name: str, where: str) -> None:
         """Refuse a set, language/split, as `_check_split` does."""
-        language, _, split = name.partition("/")
-        self._check_split(language, split, where)
+        self._check_split(*name.split("/", 1), where)
 
     def _check_split(self, language: str, split: str, where: str) -> None:
         """Refuse a language that is unknown, cannot be read, or lacks the split."""

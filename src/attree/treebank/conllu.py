@@ -151,8 +151,7 @@ def _lift(heads: list[int]) -> None:
     above: list[set[int]] = [set() for _ in heads]
     for word in top_down(heads):
         above[word] = {word} if heads[word] < 0 else above[heads[word]] | {word}
-    arcs = sorted((abs(word - head), word) for word, head in enumerate(heads) if head >= 0)
-    for _, word in arcs:
+    for _, word in sorted((abs(word - head), word) for word, head in enumerate(heads) if head >= 0):
         head = heads[word]
         between = range(min(word, head) + 1, max(word, head))
         if any(head not in above[other] for other in between):
@@ -241,8 +240,7 @@ def write_stanza(sentences: Iterator[Sentence]) -> Iterator[str]:
     for item in sentences:
         (tree,) = brackets.write(iter([item]))
         yield f"# constituency = {tree}"
-        rows = zip(item.words, item.tags, strict=True)
-        for number, (word, tag) in enumerate(rows, start=1):
+        for number, (word, tag) in enumerate(zip(item.words, item.tags, strict=True), start=1):
             yield "\t".join([str(number), held(word), "_", "_", tag or "_", *"_____"]) + "\n"
         yield "\n"
 

@@ -257,14 +257,9 @@ def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
 
 def treebank_files(folder: Path) -> list[Path]:
     """Return the files of a folder that have a treebank's extension or a split's name."""
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [
-        file
-        for file in files
-        if not is_hidden(file.name)
-        and file.is_file()
-        and (format_of(file) or file.name.split(".")[0] in SPLITS)
-    ]
+    files = [file for file in folder.iterdir() if file.is_file()] if folder.is_dir() else []
+    shown = [file for file in sorted(files) if not is_hidden(file.name)]
+    return [file for file in shown if format_of(file) or file.name.split(".")[0] in SPLITS]
 
 
 def _in_folders_of_splits(folder: Path) -> list[Path]:

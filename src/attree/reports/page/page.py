@@ -19,7 +19,7 @@ from attree.base.tables import COMPUTED, Table, number, saved_tables
 from attree.base.terminal import safe
 from attree.evaluation import HEADINGS
 from attree.parsers.reading import BADLY
-from attree.plan.paths import RUN, path_of
+from attree.plan.paths import RUN, TableRow, path_of
 from attree.reports.page import charts, reading, scores
 from attree.reports.page.explorer import explorer
 from attree.reports.page.run import ReportedRun
@@ -117,6 +117,7 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
             charts.heads(path, results)
             for folder in dict.fromkeys(f"{row.encoder}/{row.parser}" for row in parsers)
             for path in sorted((results / "heads" / folder).glob("*/*.parquet"))
+            if run.ranks(TableRow(*path.relative_to(results / "heads").with_suffix("").parts))
         ],
         "trees": explorer(results, rows, sentences, notes),
         "longest": WORDS_SHOWN,

@@ -48,6 +48,7 @@ class ReportedRun:
         languages: languages that were found and can be read.
         problems: language → why it cannot be read.
         warnings: one line for each file or setting that was ignored.
+        tunings: encoders and parsers with the trees that heads are ranked on.
     """
 
     configuration: dict[str, Any] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class ReportedRun:
     languages: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    tunings: list[TableRow] = field(default_factory=list)
 
     @property
     def rows(self) -> list[TableRow]:
@@ -65,6 +67,10 @@ class ReportedRun:
         """Tell whether a language is asked for; without tables every language is."""
         return language in self.languages or not self.tables
 
+    def ranks(self, trees: TableRow) -> bool:
+        """Tell whether heads are ranked on these trees; on any if a run tells of none."""
+        return trees in self.tunings or not self.tunings
+
     @classmethod
     def of(cls, plan: Plan, languages: Catalogue) -> ReportedRun:
         """Make the request of a plan and the languages found."""
@@ -74,7 +80,8 @@ class ReportedRun:
         }
         problems = {name: str(error) for name, error in languages.problems.items()}
         others = [line for line in languages.warnings if line not in problems.values()]
-        return cls(plan.config.given(), tables, list(languages), problems, others)
+        tunings = [TableRow(*of, on.language, on.split) for of, on in plan.tunings.items()]
+        return cls(plan.config.given(), tables, list(languages), problems, others, tunings)
 
     @classmethod
     def read(cls, path: Path | None) -> ReportedRun:
