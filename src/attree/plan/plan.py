@@ -199,7 +199,8 @@ class Plan:
 
     def check_set(self, name: str, where: str) -> None:
         """Refuse a set, language/split, as `_check_split` does."""
-        self._check_split(*name.split("/", 1), where)
+        language, _, split = name.partition("/")
+        self._check_split(language, split, where)
 
     def _check_split(self, language: str, split: str, where: str) -> None:
         """Refuse a language that is unknown, cannot be read, or lacks the split."""

@@ -89,11 +89,8 @@ def best_cells(table: Table) -> list[set[int]]:
 
     A line with a single parser has none.
     """
-    columns = [
-        column
-        for column, heading in enumerate(table.headings)
-        if column > 1 and heading not in BASELINES.values() and not heading.endswith("(article)")
-    ]
+    named = [(n, x) for n, x in enumerate(table.headings) if n > 1 and x not in BASELINES.values()]
+    columns = [column for column, heading in named if not heading.endswith("(article)")]
     best: list[set[int]] = []
     for line in table.rows:
         f1 = {column: float(line[column]) for column in columns if line[column][:1].isdigit()}

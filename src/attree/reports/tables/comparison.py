@@ -174,12 +174,8 @@ def systems(
     ]
     tests = list(by_test(rows))
     computed = {row.parser for row in rows}
-    published = [
-        _published(name, test, languages[test[0]])
-        for test in tests
-        for name, languages in figures.items()
-        if name not in computed and test[0] in languages
-    ]
+    others = [(name, languages) for name, languages in figures.items() if name not in computed]
+    published = [_published(name, x, of[x[0]]) for x in tests for name, of in others if x[0] in of]
     return sorted(_mark_weak(scored) + published, key=lambda system: tests.index(system.test))
 
 
