@@ -5,7 +5,7 @@ import re
 import sys
 import time
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -43,7 +43,7 @@ from attree.reports.page.run import ReportedRun, looks
 from attree.treebank.language import NAME, discover
 
 BEGAN = time.time()
-LARGEST_READ = 1 << 24  # bytes of a file that is read to tell whether it has changed
+MOST_READ = 1 << 24  # bytes of files that are read to tell whether they have changed
 
 try:
     CONFIG = configured(config)
@@ -222,11 +222,12 @@ class FilesOfJob(dict):
     __getattr__ = dict.__getitem__
 
 
-def content_of_file(path):
+@cache
+def content_of_file(path, to_read):
+    if to_read:
+        return sha256(Path(path).read_bytes()).hexdigest()
     stat = os.stat(path)
-    if stat.st_size > LARGEST_READ:
-        return [stat.st_size, stat.st_mtime_ns]
-    return sha256(Path(path).read_bytes()).hexdigest()
+    return [stat.st_size, stat.st_mtime_ns]
 
 
 def hash_of_content(wildcards, functions):
@@ -236,12 +237,13 @@ def hash_of_content(wildcards, functions):
     readable = [
         path for path in paths if os.path.isfile(path) and os.access(path, os.R_OK)
     ]
-    return digest(list(map(content_of_file, readable)))
+    are_small = sum(map(os.path.getsize, readable)) <= MOST_READ
+    return digest([content_of_file(path, are_small) for path in readable])
 
 
 def content_of(*functions):
-    # What people's files hold is an input, of large ones their size and time: Snakemake takes a file
-    # for unchanged that an older one has replaced, such as a copy or one that was unpacked.
+    # What people's files hold is an input, of many or large ones their sizes and times: Snakemake takes
+    # a file for unchanged that an older one has replaced, such as a copy or one that was unpacked.
     return partial(hash_of_content, functions=functions)
 
 
