@@ -124,6 +124,34 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_closed_stream_is_an_empty_one(tmp_path: Path) -> None:
+    """Python gives what is meant for a closed stderr to stdout."""
+    (tmp_path / "a.mrg").write_text("(S (NP (DT The) (NN cat)) (VP (VBD slept)))\n")
+    program = f"{shlex.quote(sys.executable)} -m attree.cli.main search NP a.mrg"
+    for closing in ("", "2>&-", "<&-", ">&-"):
+        done = subprocess.run(
+            ["bash", "-c", f"{program} {closing}"], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) == (closing != ">&-"), done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_with_its_terminal_leaves_no_temporary_file(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    code = (
+        "import os, sys\n"
+        "from attree.base.files import whole_file\n"
+        "from attree.base.process import heed_termination\n"
+        "heed_termination()\n"
+        "with whole_file(sys.argv[1]): os.kill(os.getpid(), int(sys.argv[2]))\n"
+    )
+    done = python(code, tmp_path / "a", int(number))
+    assert done.returncode == 128 + number and number.name in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_further_ctrl_c_does_not_disturb_the_end() -> None:
     code = (
         "import os, signal, psutil\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import shlex
@@ -200,6 +201,13 @@ def test_a_library_of_an_extra_has_its_line_for_pip() -> None:
     for library, extra in _EXTRAS.items():
         names = [re.split(r"[^\w-]", need)[0].replace("-", "_") for need in needs[extra]]
         assert library in names
+
+
+def test_what_the_surroundings_refuse_is_no_bug() -> None:
+    limits = [OSError(number, "…") for number in (errno.EFBIG, errno.EMFILE, errno.ENOENT)]
+    for error in (*limits, UnicodeEncodeError("ascii", "naïve", 2, 3, "…")):
+        assert not _in_one_line(error).startswith("unexpected")
+    assert "'\\xef'" in _in_one_line(UnicodeEncodeError("ascii", "naïve", 2, 3, "…"))
 
 
 def test_the_option_for_long_sentences_has_every_policy() -> None:

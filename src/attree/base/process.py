@@ -145,19 +145,32 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def heed_termination() -> None:
-    """Let SIGTERM end this process as an error does: with one line and without temporary files.
+def open_streams() -> None:
+    """Open standard streams that are closed: messages would go among the trees or into a file."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
 
-    After a second SIGTERM, or ten seconds, it ends at once.
+
+def heed_termination() -> None:
+    """Let SIGTERM, or the end of its terminal, end this process as an error does.
+
+    It says one line and leaves no temporary files. After a second signal, or ten seconds, it ends
+    at once. With ``nohup`` it outlives its terminal.
     """
 
     def handle(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGTERM, lambda number, frame: end(128 + signal.SIGTERM))
-        end_after(_SECONDS_TO_END, 128 + signal.SIGTERM)
-        os.write(2, b"attree: stopped by SIGTERM\n")  # the signal may have interrupted a print
-        sys.exit(128 + signal.SIGTERM)
+        for heeded in numbers:
+            signal.signal(heeded, lambda number, frame: end(128 + number))
+        end_after(_SECONDS_TO_END, 128 + number)
+        with contextlib.suppress(OSError):  # the terminal is gone
+            # the signal may have interrupted a print
+            os.write(2, f"attree: stopped by {signal.Signals(number).name}\n".encode())
+        sys.exit(128 + number)
 
-    signal.signal(signal.SIGTERM, handle)
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    for number in numbers:
+        signal.signal(number, handle)
 
 
 #: Python's tracker warns of the semaphores of killed processes, which it then removes.

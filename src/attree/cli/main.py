@@ -258,10 +258,14 @@ def _in_one_line(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and library in _EXTRAS:
         fix = "pip install 'attree[{0}]', or in a checkout '.[{0}]'".format(_EXTRAS[library])
         return f"{library} is not installed — {fix}"
-    if (number := errno_of(error)) in (*_FULL, *_PATHS, errno.ELOOP):
-        said = os.strerror(number or 0).lower()
-        reason, fix = _SPACE if number in _FULL else (said, "check this path and who owns it")
-        return str(AttreeError("system", reason, file=getattr(error, "filename", None), fix=fix))
+    if (number := errno_of(error)) in _FIXES:
+        reason = "the disk is full" if number in _FULL else os.strerror(number or 0).lower()
+        where = getattr(error, "filename", None)
+        return str(AttreeError("system", reason, file=where, fix=_FIXES[number]))
+    if isinstance(error, UnicodeEncodeError):
+        signs = ascii(error.object[error.start : error.end])[:40]
+        fix = "set PYTHONIOENCODING=utf-8, or rename a file whose name is not in UTF-8"
+        return f"{signs} cannot be written in {error.encoding} — {fix}"
     message = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
     return f"unexpected {message} — this is a bug of attree: `attree --debug …` prints where"
 
@@ -279,9 +283,15 @@ def _misused(error: CycloptsError) -> str:
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_SPACE = ("the disk is full", "free some space and run again; nothing half-written was left")
 #: What the system says of a path that a user names.
 _PATHS = (errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG)
+#: number of an error of the system → what the user can do about it
+_FIXES: dict[int | None, str] = {
+    **dict.fromkeys(_FULL, "free some space and run again; nothing half-written was left"),
+    **dict.fromkeys((*_PATHS, errno.ELOOP), "check this path and who owns it"),
+    **dict.fromkeys((errno.EFBIG, errno.EMFILE), "raise this limit, which `ulimit -a` shows"),
+    errno.ENOENT: "check this path, and that the folder that you are in is still there",
+}
 
 
 #: Library that the core does not need → the extra that brings it.
@@ -295,6 +305,7 @@ _EXTRAS = {
 
 def console() -> None:
     """Run the command line as a program, which may end without cleaning up."""
+    process.open_streams()
     process.yield_cores()
     process.heed_termination()
     process.follow()
@@ -304,7 +315,7 @@ def console() -> None:
         except SystemExit as done:
             if not done.code:
                 process.leave()
-            elif done.code in (130, 143):  # Ctrl-C, SIGTERM
+            elif done.code in (129, 130, 143):  # SIGHUP, Ctrl-C, SIGTERM
                 process.end(done.code)  # Dask's exit handlers fail on a half-open cluster
             raise
     process.end(130)
