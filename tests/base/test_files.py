@@ -9,12 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from attree.base import files
 from attree.base.errors import AttreeError
 from attree.base.files import lock, made_private, private_cache, whole_file, write_json
 from attree.base.reading import read_json
+from attree.base.schemas import read_table, write_table
 from tests.command_line import python
 from tests.refusals import refused
 
@@ -35,6 +37,15 @@ def test_a_whole_file_replaces_the_old_one(tmp_path: Path) -> None:
         part.write_text("new")
         assert not target.exists()
     assert target.read_text() == "new"
+
+
+def test_the_colon_of_a_folder_is_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"a": [1]})
+    write_table("10:30/a.parquet", table, schema=table.schema, metadata={})
+    assert read_table("10:30/a.parquet")[0] == table
 
 
 def test_two_writers_do_not_share_a_temporary_name(tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
     if os.path.lexists(path) and not (path.is_symlink() or path.is_file()):
         problem = f"this is {kind_of(path.stat().st_mode)}"
         raise AttreeError("not-regular", problem, file=path, fix="name a file to write")
-    part = path.with_name(_temporary_name(path))
+    # absolute, as pyarrow takes a:b/c for the address of a server
+    part = path.absolute().with_name(_temporary_name(path))
     with temporary(part):
         try:
             part.touch()
@@ -244,8 +245,7 @@ def made_private(folder: Path) -> Path:
 def is_private(folder: Path) -> bool:
     """Tell whether a folder is the user's own and nobody else can write in it."""
     status = folder.stat()
-    others = stat.S_IWGRP | stat.S_IWOTH
-    return status.st_uid == os.geteuid() and not status.st_mode & others
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @contextlib.contextmanager
