@@ -15,6 +15,7 @@ from attree.association.columns import ALL, Column, mean_column
 from attree.association.shards import open_shard, read, shard_metadata
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
+from tests.command_line import python
 from tests.refusals import refused
 
 EVERY = Column(((0, 0), (0, 1)), mean=False)
@@ -111,6 +112,18 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     write_json(tmp_path / "dev.json", {"columns": {}})
     with refused("not-a-manifest", file="dev.json"):
         list(read(tmp_path / "dev.json", ALL))
+
+
+def test_a_shard_is_checked_though_python_leaves_assertions_out(tmp_path: Path) -> None:
+    write(tmp_path)
+    path = tmp_path / "dev.shards/k-00000.parquet"
+    table = pq.read_table(path)
+    fewer = pa.array([2, 1, 0, 4, 900], pa.int32())
+    where = table.schema.get_field_index("n_words")
+    pq.write_table(table.set_column(where, table.schema.field(where), fewer), path)
+    code = "import sys; from attree.association.shards import read; list(read(*sys.argv[1:]))"
+    done = python(code, tmp_path / "dev.json", ALL, PYTHONOPTIMIZE="1")
+    assert done.returncode and "k-00000.parquet" in done.stderr
 
 
 def test_a_changed_byte_is_noticed_or_changes_nothing(tmp_path: Path) -> None:

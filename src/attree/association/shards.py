@@ -229,10 +229,11 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
             for group in range(shard.num_row_groups):
                 rows = shard.read_row_group(group, [*_FIXED.names, column])
                 lists = rows[column].combine_chunks()
-                assert rows.schema.types[:-1] == _FIXED.types, "columns of other types"
-                assert isinstance(lists, pa.ListArray), "no lists"
-                assert pa.types.is_floating(lists.type.value_type), "no numbers"
-                assert not any(part.null_count for part in rows.columns), "empty cells"
+                is_list = rows.schema.types[:-1] == _FIXED.types and pa.types.is_list(lists.type)
+                if not (is_list and pa.types.is_floating(lists.type.value_type)):
+                    raise ValueError("columns of other types")
+                if any(part.null_count for part in rows.columns):
+                    raise ValueError("empty cells")
                 batch = AssociationBatch(
                     sentence=rows["sentence"].to_numpy(),
                     n_words=rows["n_words"].to_numpy(),
@@ -241,11 +242,12 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
                     matrices_each=matrices,
                 )
                 cells = batch.n_associated.astype(np.int64) ** 2
-                assert np.array_equal(np.diff(lists.offsets), cells * matrices), "too few values"
+                if not np.array_equal(np.diff(lists.offsets), cells * matrices):
+                    raise ValueError("too few values")
                 yield batch
     except FileNotFoundError:
         raise AttreeError("missing-shard", "a shard is missing", file=path, fix=_AGAIN) from None
-    except (pa.ArrowException, OSError, ValueError, KeyError, AssertionError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         # pages have checksums; a damaged footer raises various errors
         problem = f"a shard is damaged ({(str(error) or type(error).__name__).splitlines()[0]})"
         raise AttreeError("damaged-shard", problem, file=path, fix=_AGAIN) from None
