@@ -21,7 +21,7 @@ from attree.association.compute import StageSettings
 from attree.association.shards import read, shard_metadata
 from attree.base.files import lock, write_json
 from attree.encoder import load as load_module
-from attree.encoder.load import Encoder
+from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import ResolvedEncoder
 from attree.stages import workers as cluster
 from attree.stages.attention import columns_for
@@ -96,6 +96,19 @@ def test_a_table_that_is_written_anew_is_read_anew(stage: Stage) -> None:
     stage.compute([["a"]])
     stage.compute([["the", "cat"]])  # in the same process, as on workers of a scheduler
     assert stage.matrices()[0].shape[1:] == (2, 2)
+
+
+def test_a_table_that_changes_while_it_is_read_makes_no_shard_of_the_one_before(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(*given: Any, **asked: Any) -> Encoder:
+        stage.make_table([["the", "cat"]])
+        return load_encoder(*given, **asked)
+
+    monkeypatch.setattr(load_module, "load_encoder", slowly)
+    with refused("input-changed", file="dev.parquet"):
+        stage.compute([["dogs", "barked"]])
+    assert not list(stage.folder.glob("**/*-0*.parquet"))
 
 
 @pytest.mark.parametrize("policy", ["right_branching", "skip"])

@@ -20,7 +20,7 @@ import torch
 from transformers import AutoModel
 
 from attree.association.columns import Column
-from attree.association.compute import ShardTask, StageSettings, run_task
+from attree.association.compute import ShardTask, StageSettings, content_of, run_task
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import batches, pad
 from attree.encoder.source import resolve
@@ -99,11 +99,13 @@ def _plain_forward(folder: str, encoder: Encoder, sentences: pa.Table) -> Callab
 def _stage(
     encoder: Encoder, sentences: pa.Table, columns: dict[str, Column]
 ) -> Callable[[], float]:
+    content = content_of(sentences.slice(0, SENTENCES))
+
     def write() -> None:
         with tempfile.TemporaryDirectory() as folder:
             shard = f"{folder}/shard.parquet"
-            task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {})
-            with patch("attree.association.compute._table", lambda path: sentences):
+            task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {}, content)
+            with patch("attree.association.compute._table", lambda *_: sentences):
                 run_task(task, encoder)
 
     return timed(write)

@@ -6,6 +6,7 @@ Only code that loads the encoder imports torch: the process that hands out shard
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,7 @@ class ShardTask:
         columns: name → column.
         settings: settings of the stage.
         metadata: metadata of the shard.
+        content: hash of these rows, see :func:`content_of`.
     """
 
     sentences: str
@@ -77,11 +79,20 @@ class ShardTask:
     columns: Mapping[str, Column]
     settings: StageSettings
     metadata: Mapping[str, Any]
+    content: str
 
 
 @functools.lru_cache(maxsize=1)
 def _table(path: str, written: int) -> pa.Table:  # of that time, as a worker outlives a run
     return read_table(path, schema=SENTENCES_SCHEMA)[0]
+
+
+def content_of(rows: pa.Table) -> str:
+    """Hash what the encoder reads; other columns may change without a new run of the encoder."""
+    whole = hashlib.sha256(rows["sentence"].to_numpy().astype(np.int64).tobytes())
+    for words in rows["words"].to_pylist():
+        whole.update("\x1f".join([*words, "\x1e"]).encode())
+    return whole.hexdigest()
 
 
 def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
@@ -91,12 +102,16 @@ def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
         ``task``.
 
     Raises:
-        AttreeError: a sentence is too long and the settings refuse that; the message names it.
+        AttreeError: the sentences have changed; or one is too long and the settings refuse that;
+            the message names it.
     """
     from attree.encoder.pieces import batches
 
     table = _table(task.sentences, Path(task.sentences).stat().st_mtime_ns)
     sentences = table.slice(task.start, task.stop - task.start)
+    if content_of(sentences) != task.content:  # the shard's name tells what it was to be made from
+        problem = "these sentences changed while they were read"
+        raise AttreeError("input-changed", problem, file=task.sentences, fix="run again")
     pieces = encoder.tokenise(sentences["words"].to_pylist())
     numbers = sentences["sentence"].to_numpy().astype(np.int32)
     n_words = np.array([sentence.n_words for sentence in pieces], np.int32)

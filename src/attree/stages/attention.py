@@ -1,13 +1,11 @@
 """Compute the associations of a sentence table in shards, on Dask workers, with a manifest."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from attree.association.columns import (
@@ -17,7 +15,7 @@ from attree.association.columns import (
     mean_column,
     read_selection,
 )
-from attree.association.compute import ShardTask, StageSettings, run_task
+from attree.association.compute import ShardTask, StageSettings, content_of, run_task
 from attree.association.shards import shard_metadata
 from attree.association.sources import HEADS, check_heads, not_run_by, units
 from attree.base.errors import AttreeError
@@ -125,18 +123,11 @@ def _tasks(
     }
     for index, start in enumerate(range(0, table.num_rows, settings.partition_size)):
         stop = min(start + settings.partition_size, table.num_rows)
-        key = digest({**common, "content": _content(table.slice(start, stop - start))})
+        content = content_of(table.slice(start, stop - start))
+        key = digest({**common, "content": content})
         shard = _folder(output) / f"{key}-{index:05d}.parquet"
-        metadata = {"key": key, **common}
-        yield ShardTask(str(sentences), start, stop, str(shard), columns, settings, metadata)
-
-
-def _content(rows: pa.Table) -> str:
-    """Hash what the encoder reads; other columns may change without a new run of the encoder."""
-    whole = hashlib.sha256(rows["sentence"].to_numpy().astype(np.int64).tobytes())
-    for words in rows["words"].to_pylist():
-        whole.update("\x1f".join([*words, "\x1e"]).encode())
-    return whole.hexdigest()
+        where = str(sentences), start, stop, str(shard)
+        yield ShardTask(*where, columns, settings, {"key": key, **common}, content)
 
 
 def _compute_shards(
