@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from attree.decoding import MOST_BEST
 from attree.decoding.batch import decode
 from attree.encoder.source import adapted_fingerprint, find_encoder, read_adapter
 from attree.parsers.batches import Prepared, in_threads
+from attree.parsers.find import TrainedFolder
 from attree.ready import DEFAULT, TRAINED, ready_parsers, trained_folder
 from tests.command_line import python
 from tests.encoder.checkpoints import TEXT, save
@@ -308,6 +310,12 @@ def test_every_ready_parser_is_there_and_is_of_its_encoder() -> None:
         expected = adapted_fingerprint(plain, adapter) if adapter else plain
         assert about["encoder"]["fingerprint"] == expected
         assert "Fill in" not in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_folder_that_was_trained_anew_since_is_no_more_the_parser_that_was_found() -> None:
+    found = TrainedFolder(None, str(trained_folder("universal")), "of another")  # type: ignore[arg-type]
+    with refused("parser-changed"):
+        found.on(SimpleNamespace(device="cpu"))  # type: ignore[arg-type]
 
 
 def test_the_parser_that_comes_ready_labels_any_language() -> None:

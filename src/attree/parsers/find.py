@@ -119,7 +119,11 @@ class TrainedFolder:
         """Load the weights and return the parser with a loaded encoder."""
         from attree.training.parser import TrainedModel, load_parser
 
-        return TrainedModel(load_parser(self.folder, device=str(encoder.device)), encoder)
+        parser = load_parser(self.folder, device=str(encoder.device))
+        if _fingerprint(Path(self.folder)) != self.fingerprint:  # a worker may load it hours later
+            problem, fix = "this parser has changed since the run began", "run again"
+            raise AttreeError("parser-changed", problem, file=self.folder, fix=fix)
+        return TrainedModel(parser, encoder)
 
 
 ParserSource = AveragedHeads | TrainedFolder
@@ -269,12 +273,19 @@ def find_trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     return TrainedFolder(
         encoder,
         str(folder.absolute()),
-        digest([raw["recipe"], raw["shape"], hashlib.sha256(weights.read_bytes()).hexdigest()]),
+        _fingerprint(folder),
         language=description.about.language,
         punctuation=description.about.table.punctuation or "",
         languages=raw["about"].get("languages", {}),
         has_distribution=description.recipe.has_distribution,
     )
+
+
+def _fingerprint(folder: Path) -> str:
+    from attree.training.recipes import WEIGHTS, read_description
+
+    raw, weights = read_description(folder).raw, (folder / WEIGHTS).read_bytes()
+    return digest([raw["recipe"], raw["shape"], hashlib.sha256(weights).hexdigest()])
 
 
 def language_of(parser: str) -> str:
