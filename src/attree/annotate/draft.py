@@ -128,10 +128,9 @@ class Draft:
         A proposed span becomes forbidden; a span that was only passed on the way does not.
         """
         self._inner(span)
-        proposed = {span} - {to, *self.fixed}
         draft = self._without(span).join(to, self.fixed.get(span, ""))
         flat = draft.flat | {to} if span in self.flat else draft.flat
-        return replace(draft, broken=draft.broken | proposed, flat=flat)
+        return replace(draft, broken=draft.broken | ({span} - {to, *self.fixed}), flat=flat)
 
     def constraints(self) -> Constraints:
         """Return the constraints on the parser."""

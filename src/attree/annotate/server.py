@@ -189,8 +189,7 @@ def _answer(session: Session, body: bytes) -> Response:
 
 
 def _not_saved(error: OSError) -> str:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    reason = "the disk is full" if full else reason_of(error)
+    reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else reason_of(error)
     where = f" ({error.filename})" if error.filename else ""
     return f"Not saved: {reason}{where}. Nothing is lost: make room and try again."
 

@@ -201,9 +201,8 @@ def _part(statement: ast.stmt, package: str) -> _Part:
         syntax.append(type(node).__name__)
         todo += [getattr(node, field, None) for field in node._fields]
     ours = {name for name in imports if name.startswith(_PREFIX)}
-    defines = statement.name if isinstance(statement, _DEFINITIONS) else ""
     hashed = hashlib.sha256(" ".join(syntax).encode("utf-8", "backslashreplace")).hexdigest()
-    return _Part(defines, hashed, ours, names)
+    return _Part(statement.name if isinstance(statement, _DEFINITIONS) else "", hashed, ours, names)
 
 
 def _drop_docstring(body: list[ast.stmt]) -> None:

@@ -211,8 +211,7 @@ def remove_shard(folder: Path, number: int) -> None:
 def shard_statistics(path: Path) -> Statistics:
     """Read the statistics of a complete shard."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
-        return Statistics.of(json.loads(metadata[_METADATA_KEY]))
+        return Statistics.of(json.loads((pq.read_schema(path).metadata or {})[_METADATA_KEY]))
     except (pa.ArrowException, ValueError, TypeError, KeyError, OSError) as error:
         raise _damage_error(path, error) from None
 

@@ -195,7 +195,6 @@ def _peak_memory() -> int:
 
 def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
     whole = [*whole_shards(folder / "trees").values()]
-    totals = sum(map(shard_statistics, whole), Statistics())
     run = outcome.statistics
     per_second = max(outcome.seconds, 1e-9)
     return {
@@ -205,7 +204,7 @@ def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float)
         "shards_whole": len(whole),
         "failed": {str(number): why for number, why in outcome.failed_shards.items()},
         "lines_of_input": manifest.lines,
-        **totals.as_dict(),
+        **sum(map(shard_statistics, whole), Statistics()).as_dict(),
         "bytes": sum(path.stat().st_size for path in whole),
         "run": {
             "lines": run.lines,

@@ -185,8 +185,7 @@ class BestLabelled(BestTrees):
         best = gains[:, :, 1:].max(2)
         free = np.maximum(best, 0.0)
         left = np.where(np.eye(len(gains), k=1, dtype=bool), free, best)
-        terms = np.triu(free, 1) + np.triu(left, 1).T
-        n_words, flat = np.array([len(gains) - 1]), terms.ravel()
+        n_words, flat = np.array([len(gains) - 1]), (np.triu(free, 1) + np.triu(left, 1).T).ravel()
         super().__init__(SplitScores(n_words, np.zeros_like(flat), flat, has_cross=False))
 
     def nodes(self, k: int) -> Iterator[tuple[float, list[Node]]]:

@@ -29,8 +29,7 @@ def _keep_diagonal(sums: _Floats, diagonal: _Floats) -> None:
 @inlined
 def _cross(sums: _Floats, diagonal: _Floats, i: _Integer, k: _Integer, j: _Integer) -> Any:
     """Return minus the mean association across the split ``k`` of ``[i, j)``."""
-    across = sums[j, k] + sums[k, i] - diagonal[k] - sums[j, i]
-    return -across / (2.0 * (k - i) * (j - k))
+    return -(sums[j, k] + sums[k, i] - diagonal[k] - sums[j, i]) / (2.0 * (k - i) * (j - k))
 
 
 @inlined

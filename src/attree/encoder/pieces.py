@@ -433,9 +433,8 @@ class WordMerger:
         attention = attention.float()
         if self._start is not None:
             kept = slice(self._start, self._start + self._n_words)
-            words = attention[:, :, kept, kept]
             padding = self._padding[:, None, :, None] | self._padding[:, None, None, :]
-            return words.masked_fill(padding, 0.0)
+            return attention[:, :, kept, kept].masked_fill(padding, 0.0)
         batch, heads, pieces, _ = attention.shape
         # one matrix product a sentence for the columns, one a head for the rows
         to_words = torch.bmm(attention.reshape(batch, heads * pieces, pieces), self._to)

@@ -114,9 +114,8 @@ class _Pieces:
             special.add(self.names.index("<mask>"))
         vocabulary = list(zip(self.names, self.scores, strict=True))
         tokeniser = Tokenizer(models.Unigram(vocabulary, self.unknown, byte_fallback=False))
-        several = normalizers.Replace(Regex(" {2,}"), " ")
         tokeniser.normalizer = normalizers.Sequence(
-            [normalizers.Nmt(), normalizers.NFKC(), several]
+            [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
         )
         tokeniser.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(_SPACE, "always")]

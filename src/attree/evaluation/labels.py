@@ -221,8 +221,7 @@ def _pair(
         for any_label in (False, True):
             for i in range(first, last):
                 for j in range(start, end):
-                    fits = any_label or golden[i] == labels[j]
-                    if fits and free[j] and partner[i] == none:
+                    if (any_label or golden[i] == labels[j]) and free[j] and partner[i] == none:
                         partner[i], free[j] = labels[j], False
         first, start = last, end
 

@@ -325,10 +325,9 @@ def score(
     spans = tuple(np.where(has_tree, x, 0) for x in (in_gold.counts, predicted.counts, shared))
     f1 = sentence_f1(*spans)
     f1[parses.status == SKIPPED] = np.nan
-    recalls = label_recall(gold.trees, predicted, has_tree, labels)
     labelled, confusion = _labelled(gold, parses)
     each = replace(f1_counts(*spans, f1=f1), **labelled, **_tagged(gold, parses))
-    return _scored(parses, each, recalls, confusion)
+    return _scored(parses, each, label_recall(gold.trees, predicted, has_tree, labels), confusion)
 
 
 def _scored(

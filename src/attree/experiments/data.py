@@ -54,10 +54,9 @@ class SentenceSet:
     def read(cls, name: Set, path: Path) -> SentenceSet:
         """Read a set."""
         table, metadata = read_table(path, schema=SENTENCES_SCHEMA)
-        gold = Parses.gold(table)
         made = [metadata.get("punctuation"), metadata.get("derived")]
         content = table.drop_columns(["file", "line"]).to_pydict()
-        return cls(name, path, table, gold, metadata, digest([made, content]))
+        return cls(name, path, table, Parses.gold(table), metadata, digest([made, content]))
 
     def words_of(self, rows: Sequence[int]) -> list[list[str]]:
         """Return the words of some rows of the table."""

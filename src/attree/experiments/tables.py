@@ -240,10 +240,9 @@ def _places(row: ScoreRow, scored: _Sentences) -> list[tuple[str, str]]:
 
 def _scored_cell(row: ScoreRow, rows: Sequence[ScoreRow], panel: str, column: str) -> Cell:
     """Return the cell of a score summary: a parser of a table over languages, or a baseline."""
-    test = "/".join(row.test)
     details: dict[str, Any] = {"highest": dict(row.max), "deviation": dict(row.std), "panel": panel}
     source = CEILING if row.parser == "upper_bound" else BASELINE
-    fields: dict[str, Any] = {"test": test}
+    fields: dict[str, Any] = {"test": "/".join(row.test)}
     if not row.is_baseline:
         source = COMPUTED
         fields = {

@@ -61,11 +61,9 @@ def jobs(experiment: str, placed: Iterable[PlacedRow]) -> dict[str, tuple[Experi
     Rows of one training stay together.
     """
     made = {}
-    # a row in several columns runs once
-    rows = {digest(asdict(one.row)): one.row for one in placed}.values()
     # draws of one number of trees stay side by side, since they share a choice of settings
     together: dict[tuple[str, str], dict[str, list[ExperimentRow]]] = {}
-    for row in rows:
+    for row in {digest(asdict(one.row)): one.row for one in placed}.values():
         trainings = together.setdefault((row.kind, row.encoder), {})
         trainings.setdefault(digest(row.training()), []).append(row)
     for (kind, encoder), trainings in together.items():

@@ -266,8 +266,7 @@ class _Rules:
     def _sentences(self, text: Line, split: bool) -> Sentences:
         if not isinstance(text, str):
             return [_words(text)]
-        run = _MARKS if self._nlp is None else _LONG_RUN
-        if len(text) > _LONGEST_TEXT or run.search(text):
+        if len(text) > _LONGEST_TEXT or (_MARKS if self._nlp is None else _LONG_RUN).search(text):
             return None
         parts = [self._split(part) for part in (self.cut(text) if split else [text])]
         return [words for words in parts if words] or [[]]

@@ -157,9 +157,8 @@ def _pairs(matrix: _Floats) -> _Floats:
     sums = np.zeros((n + 1, n + 1))
     sums[1:, 1:] = others.cumsum(0).cumsum(1)
     corner = np.diagonal(sums)
-    square = corner[:, None] + corner - sums - sums.T
     width = np.maximum(np.arange(n + 1) - np.arange(n + 1)[:, None], 2)
-    return _both_sides(square / (width * (width - 1)))
+    return _both_sides((corner[:, None] + corner - sums - sums.T) / (width * (width - 1)))
 
 
 def _spans(matrix: _Floats) -> _Floats:

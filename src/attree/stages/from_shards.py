@@ -54,9 +54,8 @@ def write_parses(
         problem = f"the shards hold {len(parses):,} sentences, and the manifest counts {total:,}"
         fix = "run `attree attention` again"
         raise AttreeError("sentence-count", problem, file=attention, fix=fix)
-    settings = {**used, "heads": chosen["heads"]}
     sources = {"attention": manifest["provenance"], "selection": chosen.get("provenance")}
-    made = provenance(code=CODE, settings=settings, **sources)
+    made = provenance(code=CODE, settings={**used, "heads": chosen["heads"]}, **sources)
     facts = {**origin(manifest), "encoder": encoder["slug"], "selection": selection_data(chosen)}
     table = parses.table()
     write_table(output, table, schema=PARSES_SCHEMA, metadata={**facts, "provenance": made})

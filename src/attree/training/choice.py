@@ -98,13 +98,12 @@ def choose_trees(
     if len({facts.get("punctuation") for _, facts in read}) > 1:
         provenance["punctuation"] = None
     provenance["overlap"] = len(shared.intersection([*rows, *held]))
-    others = {*range(len(words))} - {*apart, *held, *shared}
     scored = [("held out", table.take(sorted(held)))] if held else []
     return Chosen(
         sum(further, first),
         _read_rows(table, held, unlabelled) if held else None,
         provenance,
-        [words[row] for row in sorted(others)],
+        [words[row] for row in sorted({*range(len(words))} - {*apart, *held, *shared})],
         shares,
         [*scored, *(("to be evaluated on", table) for table in tables)],
         "" if also else code_in(metadata.get("language") or ""),

@@ -173,10 +173,9 @@ def read_back(
         device: of the output.
     """
     pieces = pad([record.pieces for record in records], pad_id=0).to(torch.device(device))
-    rows = {layer: stored.layers.index(layer) for layer in wanted.layers}
     states = {
         layer: _pad([record.states[row] for record in records]).to(device)
-        for layer, row in rows.items()
+        for layer, row in {layer: stored.layers.index(layer) for layer in wanted.layers}.items()
     }
     attention = _pad([record.attention[: wanted.heads] for record in records]).to(device)
     if (file := records[0].file) is not None and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows

@@ -115,9 +115,8 @@ def gold_tree(
         fix = "leave it out, or make the treebank continuous"
         raise error.replace(problem=f"tree {name}: {error.problem}", fix=fix) from None
     kept = {(start, end) for start, end in everything if end - start > 1}
-    brackets = sorted(kept | {(0, n_words)}) if n_words > 1 else []
     wide = splits[:, 2] - splits[:, 0] > 2
-    table = np.array(brackets, np.int64).reshape(-1, 2)
+    table = np.array(sorted(kept | {(0, n_words)}) if n_words > 1 else [], np.int64).reshape(-1, 2)
     return GoldTree(name, n_words, table, splits[wide], _join_chains(pairs, labels))
 
 
@@ -280,9 +279,8 @@ def gold_batch(trees: Sequence[GoldTree], *, device: torch.device | str = "cpu")
         for start, end in tree.known.forbidden if tree.known else ():
             penalties[row, start, end] = AVOIDED if end - start > 1 else 0.0
     columns = (lengths, tree_of, *splits.T.copy(), allowed, brackets, heads)
-    tensors = (torch.from_numpy(column).to(device) for column in columns)
     avoided = torch.from_numpy(penalties).to(device) if penalties.any() else None
-    return GoldBatch(trees, avoided, *tensors)
+    return GoldBatch(trees, avoided, *(torch.from_numpy(column).to(device) for column in columns))
 
 
 #: Most labels (unary chains joined), and most tags, that a parser distinguishes.

@@ -65,8 +65,7 @@ def decode_labelled(
     gain, chain = np.zeros(chart.likely.shape), np.zeros(chart.likely.shape, np.int64)
     gain[cells], chain[cells] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
     nodes = _best_nodes(gain, scores.n_words)
-    columns = (column.tolist() for column in (*nodes, chain[nodes]))
-    return chart.trees(zip(*columns, strict=True))
+    return chart.trees(zip(*(column.tolist() for column in (*nodes, chain[nodes])), strict=True))
 
 
 def phrase_marginals(scores: SpanScores, constraints: Constraints) -> _Floats:
@@ -110,8 +109,7 @@ class _LabelChart:
         self.limits, self.likely = limits, marginals(span, self.n_words)
         # words and whole sentences are certain, cells past a sentence are impossible
         position = np.arange(self.likely.shape[1])
-        words = position[1:] <= self.n_words[:, None]
-        self.likely[:, position[:-1], position[1:]] = words
+        self.likely[:, position[:-1], position[1:]] = position[1:] <= self.n_words[:, None]
         self.likely[np.arange(len(self.n_words)), 0, self.n_words] = 1.0
 
     def labels(self, cells: tuple[_Ints, ...]) -> _Floats:

@@ -80,8 +80,7 @@ def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> 
         fewest = (avoiding.detach() / AVOIDED).round().nan_to_num(neginf=0, posinf=0)
         compatible = avoiding - AVOIDED * fewest
     if (impossible := torch.isneginf(compatible)).any():
-        name = gold.trees[int(impossible.nonzero()[0])].name
-        problem = f"tree {name} has crossing brackets"
+        problem = f"tree {gold.trees[int(impossible.nonzero()[0])].name} has crossing brackets"
         raise AttreeError("crossing-spans", problem, fix="leave it out of training")
     return free - compatible
 

@@ -720,8 +720,7 @@ class _Shared:
 
     def scores(self, batch: Batch) -> dict[str, SpanScores]:
         """Score every span of a batch by each part, from one product for all of them."""
-        states = batch.features[next(iter(self._parts))]
-        pairs = zip(self._sides, states, strict=True)
+        pairs = zip(self._sides, batch.features[next(iter(self._parts))], strict=True)
         sides = [side(x.to(self._dtype)).float().split(self._sizes, -1) for side, x in pairs]
         parts = zip(self._parts.items(), zip(*sides, strict=True), strict=True)
         return {name: part.read(sides, batch.n_words) for (name, part), sides in parts}

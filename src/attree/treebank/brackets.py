@@ -223,8 +223,7 @@ def _close(tree: _Tree, node: int, lone: dict[int, int]) -> None:
         for word in [word for word in lone if word >= start]:
             del lone[word]
     n = len(tree.words)
-    preterminal = n == start + 1 and node == len(tree.starts) - 1 and lone.get(start) == node
-    if n == start or preterminal:
+    if n == start or (n == start + 1 and node == len(tree.starts) - 1 and lone.get(start) == node):
         del tree.starts[node:], tree.ends[node:], tree.labels[node:]
     else:
         tree.ends[node] = n

@@ -153,8 +153,7 @@ def _lift(heads: list[int]) -> None:
         above[word] = {word} if heads[word] < 0 else above[heads[word]] | {word}
     for _, word in sorted((abs(word - head), word) for word, head in enumerate(heads) if head >= 0):
         head = heads[word]
-        between = range(min(word, head) + 1, max(word, head))
-        if any(head not in above[other] for other in between):
+        if any(head not in above[other] for other in range(min(word, head) + 1, max(word, head))):
             heads[word] = heads[head]
             return
     raise AssertionError("a discontinuous subtree without a crossing arc")
