@@ -172,7 +172,7 @@ def open_shard(
 def shard_metadata(path: Path) -> dict[str, Any] | None:
     """Return the metadata of the shard at ``path``; None if it is missing or incomplete."""
     try:
-        return unpack(pq.read_schema(path))
+        return unpack(pq.read_schema(path.absolute()))
     except (FileNotFoundError, ValueError):
         return None
 
@@ -225,7 +225,7 @@ def read(path: str | Path, column: str) -> Iterator[AssociationBatch]:
 
 def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationBatch]:
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as shard:
+        with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as shard:
             for group in range(shard.num_row_groups):
                 rows = shard.read_row_group(group, [*_FIXED.names, column])
                 lists = rows[column].combine_chunks()

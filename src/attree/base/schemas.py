@@ -129,7 +129,7 @@ def unpack(schema: pa.Schema) -> dict[str, Any]:
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return the metadata of a table that :func:`write_table` wrote, without reading its rows."""
     check_regular(path, what="table")
-    return unpack(pq.read_schema(path))
+    return unpack(pq.read_schema(Path(path).absolute()))
 
 
 def write_table(
@@ -162,7 +162,7 @@ def read_table(
     what = _kind(expected) or "table" if path.suffix == ".parquet" or path.exists() else "file"
     check_regular(path, what=what)
     try:
-        with pq.ParquetFile(path) as file:  # pq.read_table imports pyarrow.dataset
+        with pq.ParquetFile(path.absolute()) as file:  # pq.read_table imports pyarrow.dataset
             table = file.read()
         table.validate(full=True)
         metadata = unpack(table.schema)

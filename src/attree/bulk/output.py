@@ -218,7 +218,7 @@ def shard_statistics(path: Path) -> Statistics:
 
 def _table(path: Path) -> pa.Table:
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
+        table = pq.read_table(path.absolute(), page_checksum_verification=True)
         # pages have checksums; column names have none
         types = {one.name: one.type for one in (*TREES, _LABELS, _TAGS, _MARGINALS)}
         if not set(TREES.names) <= set(table.schema.names) <= types.keys():
