@@ -44,8 +44,8 @@ def test_the_colon_of_a_folder_is_no_address(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table = pa.table({"a": [1]})
-    write_table("10:30/a.parquet", table, schema=table.schema, metadata={})
-    assert read_table("10:30/a.parquet")[0] == table
+    write_table("at:noon/a.parquet", table, schema=table.schema, metadata={})
+    assert read_table("at:noon/a.parquet")[0] == table
 
 
 def test_two_writers_do_not_share_a_temporary_name(tmp_path: Path) -> None:
