@@ -409,8 +409,7 @@ def _summary(rows: Sequence[Result]) -> Iterator[str]:
         "Tagging accuracy": _percent(tags, words),
     }
     for name, number in numbers.items():
-        shown = f"{number:6d}" if isinstance(number, int) else f"{number:6.2f}"
-        yield f"{name:25} = {shown}"
+        yield f"{name:25} = {number:{'6d' if isinstance(number, int) else '6.2f'}}"
 
 
 def _percent(part: int, whole: int) -> float:
