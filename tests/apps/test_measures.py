@@ -171,6 +171,17 @@ def test_measures_with_a_damaged_table_are_replaced(tmp_path: Path) -> None:
     assert table.read_bytes() == whole
 
 
+def test_measures_in_a_folder_with_a_colon_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which pyarrow takes for an address, where the path is relative."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.mrg").write_text("(S (A a) (B b))\n")
+    for more in ((), ("--overwrite",)):
+        run("t.mrg", "--output", "at:noon/m", *more)
+    assert Path("at:noon/m/words.parquet").is_file()
+
+
 def test_a_bad_tree_costs_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.mrg").write_text("(S (A a) (B b))\n(S (A a (B\n\n(S (A c) (B d))\n")
     said = run(tmp_path / "t.mrg", "--output", tmp_path / "m")

@@ -258,7 +258,7 @@ def _is_ours(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     with suppress(OSError, ValueError, pa.ArrowException):
-        return bool(pq.read_schema(path).equals(TABLES[path.stem][0]))
+        return bool(pq.read_schema(path.absolute()).equals(TABLES[path.stem][0]))
     return False
 
 

@@ -120,7 +120,7 @@ def speed(results: Path) -> Table | None:
 
 def _n_sentences(results: Path, parts: tuple[str, ...]) -> int:
     """Count the sentences of the treebank that a job's name ends in; 0 if it names none."""
-    path = Path(path_of(SENTENCES_PATH, "/".join(parts[-2:]), results=results))
+    path = Path(path_of(SENTENCES_PATH, "/".join(parts[-2:]), results=results)).absolute()
     return int(pq.read_metadata(path).num_rows) if len(parts) > 2 and path.is_file() else 0
 
 
