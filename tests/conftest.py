@@ -27,8 +27,10 @@ DATA = DATA.resolve()
 #: Size (as of mount) → a file system of that size.
 MakeDisk = Callable[[str], Path]
 
-# What a shell starts in the background ignores Ctrl-C, and so would every command of the tests.
+# What a shell starts in the background ignores Ctrl-C, and with nohup the end of its terminal; so
+# would every command of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
