@@ -191,6 +191,13 @@ def test_a_language_with_a_problem_is_left_out_of_all_and_told_when_it_is_named(
     named = config(tables={"t": both})
     with refused("bad-setting", "formt"):
         make_plan(named, SPLITS, problems)
+    for given, code in ((problems, "bad-setting"), ({}, "unknown-split")):
+        with refused(code):  # no other language has a test split
+            make_plan(
+                config(tables={"t": table("one upoa all test")}),
+                {"english": ("train", "dev")},
+                given,
+            )
 
 
 def test_variables_are_expanded_at_any_depth() -> None:

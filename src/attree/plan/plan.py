@@ -240,7 +240,8 @@ class Plan:
         if not having:
             problem = f"{where}: no language has a split {run.split}"
             fix = f"put <language>/{run.split}.* into a folder of treebanks.folders"
-            raise AttreeError("unknown-split", problem, fix=fix)
+            # one that cannot be read may have it
+            raise [*self._problems.values(), AttreeError("unknown-split", problem, fix=fix)][0]
         return having
 
     def _check_members(self, parser: str, language: str, split: str, where: str) -> None:

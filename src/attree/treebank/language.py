@@ -292,8 +292,8 @@ def _default_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any
         if patterns := [pattern for pattern in patterns if format or format_of(pattern)]:
             specs[split] = {"files": patterns, "exclude": aside}
         elif named:
-            problem = "the format of this file is not known from its name"
-            fix = "end its name in .mrg, .ptb or .conllu, or set format in language.yaml"
+            problem = "no format is known from the name of this file, or of a file in this folder"
+            fix = "unpack it, end its name in .mrg, .ptb or .conllu, or set format in language.yaml"
             raise AttreeError("unknown-format", problem, file=folder / named[0], fix=fix)
     return specs
 
