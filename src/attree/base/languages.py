@@ -32,7 +32,7 @@ ANY = "xx"
 _NEAR = 10
 
 #: How many characters and texts (lines, sentences) are enough to detect a language.
-_ENOUGH, TEXTS = 4096, 100
+_ENOUGH, ENOUGH_TEXTS = 4096, 100
 
 #: Log odds of a language against the next from which on it is told. Of the first three, five and
 #: eight words of 2,760 sentences in 46 languages, 46 % are taken for another below it, 1 % above.
@@ -133,7 +133,7 @@ def candidates(texts: Iterable[str]) -> tuple[str, ...]:
         rules would split it; none where there are no letters, or hardly any.
     """
     beginnings = (" ".join(text[:_ENOUGH].split()) for text in texts)
-    text = " ".join(islice(filter(None, beginnings), TEXTS))[:_ENOUGH]
+    text = " ".join(islice(filter(None, beginnings), ENOUGH_TEXTS))[:_ENOUGH]
     if not any(character.isalpha() for character in text):
         return ()
     from py3langid.langid import RAW_FLOOR

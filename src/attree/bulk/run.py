@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.languages import TEXTS
+from attree.base.languages import ENOUGH_TEXTS
 from attree.base.options import TextOptions
 from attree.base.provenance import code_hash
 from attree.base.terminal import progress, safe, say
@@ -229,7 +229,7 @@ def how_split(source: ParserSource | None, text: TextOptions, texts: Iterable[Li
     """
     remembered, punctuation = (source.language, source.punctuation) if source else ("", "")
     asked = (text.language, text.tokenizer, text.split_lines)
-    first = list(islice(texts, TEXTS))
+    first = list(islice(texts, ENOUGH_TEXTS))
     how = settle(*asked, remembered=remembered, texts=first)
     if how.note:
         say(f"attree: {how.note}")
@@ -276,7 +276,7 @@ def stream(
     shown = safe if sys.stdout.isatty() else str  # who reads trees wants the words as they are
     split: Tokeniser | None = None
     told = Counter[str]()
-    while block := list(islice(sys.stdin.buffer, TEXTS)):
+    while block := list(islice(sys.stdin.buffer, ENOUGH_TEXTS)):
         lines = parse_lines(b"".join(block), kind="text", column="", first=split is None)
         if split is None:
             split = how_split(source, text, (line.text for line in lines)).tokeniser()

@@ -93,7 +93,7 @@ class Encoders(Section):
     def running_options(self, wildcards: Any) -> str:
         """Return the options of running one; the command has no scheduler where it is local."""
         settings = self.config.attention
-        return as_options(settings.given(*["scheduler"] * (settings.scheduler == "local")))
+        return as_options(settings.given(*(["scheduler"] if settings.scheduler == "local" else [])))
 
 
 class Heads(Section):
@@ -359,8 +359,8 @@ class Comparisons(Tables):
 
     def _timed(self, wildcards: Any) -> dict[str, str]:
         """Return parser → file, for a comparison's rows of one encoder and split."""
-        job = TableRow(wildcards.encoder, "", wildcards.language, wildcards.split)
-        rows = [row for row in self.rows(wildcards) if row._replace(parser="") == job]
+        job = (wildcards.encoder, wildcards.language, wildcards.split)
+        rows = [x for x in self.rows(wildcards) if (x.encoder, x.language, x.split) == job]
         return {row.parser: path for row in rows if (path := self._file(row))}
 
     def _file(self, row: TableRow) -> str | None:

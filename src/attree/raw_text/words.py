@@ -26,7 +26,7 @@ from itertools import islice
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.languages import ANY, TEXTS, candidates, code_of, rules_for
+from attree.base.languages import ANY, ENOUGH_TEXTS, candidates, code_of, rules_for
 from attree.base.process import without_collecting
 from attree.base.text import encodable
 
@@ -115,7 +115,7 @@ def settle(
             raise AttreeError("option-without-effect", problem, fix=fix)
         return Splitting(WHITESPACE, bool(sentences))
     split = sentences is not False
-    first = list(islice(texts, TEXTS))
+    first = list(islice(texts, ENOUGH_TEXTS))
     code, why = remembered, ", the language that the parser was trained on"
     if language is not None:
         code, why = code_of(language), ""
