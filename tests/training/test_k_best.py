@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import example as always
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,8 @@ from tests.training.test_chart import chart, weights
 from tests.training.test_labels import NAMES, _chains, example, gains
 
 SEEDS = {"seed": st.integers(0, 10_000), "n": st.integers(2, 6)}
+#: What settles between equal chains, 1e-9 a phrase, adds less than this to a small tree's gain.
+TIES = 1e-8
 
 
 @settings(max_examples=40)
@@ -161,9 +164,9 @@ def test_labelled_trees_are_the_best_of_all(n: int, threshold: float):
                 phrases(found.trees, place, scores.label_names) for place in range(len(found.trees))
             ]
             assert len({frozenset(tree.items()) for tree in trees}) == min(k, len(those))
-            np.testing.assert_allclose(found.scores, best[:k], atol=1e-9)
+            np.testing.assert_allclose(found.scores, best[:k], atol=TIES)
             own = [sum(value[span][x] for span, x in tree.items()) for tree in trees]
-            np.testing.assert_allclose(own, found.scores, atol=1e-9)
+            np.testing.assert_allclose(own, found.scores, atol=TIES)
             own = decode_labelled(scores, threshold, unlabelled=0.25)
             assert found.trees.take([0]) == own
         assert sum(found.probabilities) == pytest.approx(1.0)
@@ -172,6 +175,7 @@ def test_labelled_trees_are_the_best_of_all(n: int, threshold: float):
 
 
 @settings(max_examples=25, deadline=None)
+@always(seed=376, n=4, threshold=0.6)
 @given(seed=st.integers(0, 10_000), n=st.integers(4, 5), threshold=st.sampled_from([0.2, 0.6]))
 def test_the_best_labelled_trees_of_longer_sentences(seed: int, n: int, threshold: float):
     """The best labels of each choice of spans are enough to know the best trees."""
@@ -185,7 +189,7 @@ def test_the_best_labelled_trees_of_longer_sentences(seed: int, n: int, threshol
         best += sum(np.ix_(*each)).ravel().tolist()
         best = sorted(best, reverse=True)[:k]
     found = best_labelled(scores, threshold, k)
-    np.testing.assert_allclose(found.scores, best, atol=1e-9)
+    np.testing.assert_allclose(found.scores, best, atol=TIES)
     trees = {
         frozenset(phrases(found.trees, place, scores.label_names).items()) for place in range(k)
     }
