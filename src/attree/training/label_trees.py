@@ -175,8 +175,8 @@ def _label_chances(scores: SpanScores, cells: tuple[_Ints, ...]) -> _Floats:
 def _credit(names: tuple[str, ...], unlabelled: float) -> tuple[_Floats, _Floats]:
     """Return how much one chain gets right of another, (chains, chains), and the chains' sizes.
 
-    Each label counts ``1 − unlabelled``, and a span with a label ``unlabelled``. A chain gets `_OWN`
-    more right of itself.
+    Each label counts ``1 − unlabelled``, and a span with a label ``unlabelled``. A chain gets
+    `_OWN` more right of itself.
     """
     chains = [Counter(parted(name)) for name in names]
     shared = np.array([[(a & b).total() for b in chains] for a in chains], np.float64)
