@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from attree.encoder.load import EncoderOutput
 from attree.encoder.pieces import Pieces
 from attree.scoring import FLOOR
 from attree.training.features import Layout, SentenceFeatures, read_back
@@ -141,12 +142,15 @@ def sentences(seed: int, word_of: list[list[int]], layers: int = 1):
     return states, words
 
 
-def state_batch(states: list[np.ndarray], word_of: list[np.ndarray]) -> StateBatch:
+def output_of(states: list[np.ndarray], word_of: list[np.ndarray]) -> EncoderOutput:
     layout = Layout(tuple(range(len(states[0]))), 0)
     none = [np.empty((0, len(words), len(words))) for words in word_of]
     pieces = [Pieces(words, words, int(words.max()) + 1, 0, False) for words in word_of]
-    output = read_back(list(map(SentenceFeatures, pieces, states, none)), layout, layout)
-    return StateBatch.of(output, layout.layers, specials=True)
+    return read_back(list(map(SentenceFeatures, pieces, states, none)), layout, layout)
+
+
+def state_batch(states: list[np.ndarray], word_of: list[np.ndarray]) -> StateBatch:
+    return StateBatch.of(output_of(states, word_of), range(len(states[0])), specials=True)
 
 
 def weights(seed: int, layers: int = 1, size: int = HIDDEN):
@@ -207,6 +211,25 @@ def test_a_frozen_projection_multiplies_in_its_type():
         projection.freeze(torch.bfloat16)
         coarse = projection(batch, batch.states)
     assert coarse.dtype == torch.float32 and 0 < (coarse - exact).abs().max() < 0.1
+
+
+@pytest.mark.parametrize("specials", [True, False])
+def test_states_of_padding_do_not_count(specials: bool):
+    states, words = sentences(6, [[-1, 0, 0, 1, 2, -1], [-1, 0, 1, -1]], layers=2)
+    projection = Projection(2, HIDDEN, HIDDEN, heads=3)
+    initialise(projection, weights(7, layers=2))
+    output = output_of(states, words)
+    for layer in output.states.values():
+        layer[1, 4:] = 9.0  # as an encoder leaves something there
+    projection.freeze(torch.float32)
+    found = []
+    for whole in (False, True):
+        batch = StateBatch.of(output, (0, 1), specials=specials, whole=whole)
+        assert (batch.rows is None) == whole
+        with torch.no_grad():
+            found.append(projection(batch, batch.states))
+    torch.testing.assert_close(*found, atol=1e-6, rtol=1e-5)
+    assert found[0].abs().max() > 0 and (found[1][:, 1, 2:] == 0).all()
 
 
 def test_rows_sum_to_one_without_specials():

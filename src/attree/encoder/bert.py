@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from attree.encoder import attention
 from attree.encoder.checkpoint import read_config, weight_files
-from attree.encoder.packed import lengthened, rounded
+from attree.encoder.packed import PackedLinear, lengthened, rounded
 
 #: family → prefix of the names of its weights in a checkpoint with a head
 _FAMILIES = {"bert": "bert", **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), "roberta")}
@@ -100,7 +100,9 @@ class Layer(nn.Module):
 
 def _added(part: Any, x: Tensor, states: Tensor) -> Tensor:
     """Return ``norm(W x + b + states)``."""
-    return part["LayerNorm"](part["dense"](x) + states)
+    dense = part["dense"]
+    packed = isinstance(dense, PackedLinear)
+    return part["LayerNorm"](dense.plus(x, states) if packed else dense(x) + states)
 
 
 class Bert(nn.Module):

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 #: Number of word pieces that weights are reordered for; other sizes work too.
 _USUAL_PIECES = 1024
@@ -27,6 +26,12 @@ class PackedLinear(nn.Module):
     def weight(self) -> Tensor:
         """A copy of the weights, (out, in), which are stored only in the layout of oneDNN."""
         return self._packed.to_dense()
+
+    def plus(self, x: Tensor, other: Tensor) -> Tensor:
+        """Return ``x Wᵀ + b + other`` for ``x``, (rows, in), of a rounded number of rows."""
+        fused = _onednn("_linear_pointwise").binary
+        total: Tensor = fused(x, other, self._packed, self.bias, "add")
+        return total
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (…, out) for ``x``, (…, in)."""
@@ -52,7 +57,7 @@ def rounded(rows: int) -> int:
 def lengthened(rows: Tensor, count: int) -> Tensor:
     """Return so many rows: those of a matrix, and zeros after them."""
     more = count - len(rows)
-    return functional.pad(rows, (0, 0, 0, more)) if more else rows
+    return torch.cat((rows, rows.new_zeros(more, rows.shape[1]))) if more else rows
 
 
 def _onednn(name: str) -> Any:
@@ -62,11 +67,12 @@ def _onednn(name: str) -> Any:
 
 def pack(layers: nn.Module) -> None:
     """Make oneDNN compute the linear parts of layers on a CPU, in types that it multiplies."""
-    needed = ("_reorder_linear_weight", "_linear_pointwise")
-    if not torch.backends.mkldnn.is_available() or None in map(_onednn, needed):
+    product = _onednn("_linear_pointwise")  # `binary` adds another matrix to it
+    able = torch.backends.mkldnn.is_available() and hasattr(product, "binary")
+    if not able or _onednn("_reorder_linear_weight") is None:
         return
     types = [torch.float32]
-    if (able := _onednn("_is_mkldnn_bf16_supported")) is not None and able():
+    if (narrow := _onednn("_is_mkldnn_bf16_supported")) is not None and narrow():
         types.append(torch.bfloat16)
     for module in list(layers.modules()):
         for name, part in module.named_children():

@@ -412,31 +412,15 @@ class WordMerger:
     """
 
     def __init__(self, batch: PieceBatch) -> None:
-        words = torch.arange(batch.max_words, device=batch.ids.device)
-        self._n_words = len(words)
-        is_word = batch.word_of >= 0
-        first = is_word.int().argmax(1)
-        one_to_one = (is_word.sum(1) == batch.n_words).all() & (first == first[0]).all()
-        #: the position of the first word's piece if words and pieces are one to one, else None
-        self._start = int(first[0]) if one_to_one else None
-        if self._start is not None:
-            self._padding = words >= batch.n_words[:, None]
-        else:
-            self._from = batch.piece_to_word()
-            self._to = (self._from > 0).float().transpose(1, 2).contiguous()
+        self._from = batch.piece_to_word()
+        self._to = (self._from > 0).float().transpose(1, 2).contiguous()
 
     def __call__(self, attention: torch.Tensor) -> torch.Tensor:
         """Merge ``attention`` (batch, heads, pieces, pieces) to (batch, heads, words, words).
 
         The result is float32, zero where a sentence of the batch has fewer words.
         """
-        attention = attention.float()
-        if self._start is not None:
-            kept = slice(self._start, self._start + self._n_words)
-            padding = self._padding[:, None, :, None] | self._padding[:, None, None, :]
-            return attention[:, :, kept, kept].masked_fill(padding, 0.0)
         batch, heads, pieces, _ = attention.shape
         # one matrix product a sentence for the columns, one a head for the rows
-        to_words = torch.bmm(attention.reshape(batch, heads * pieces, pieces), self._to)
-        to_words = to_words.view(batch, heads, pieces, self._n_words)
-        return torch.matmul(self._from[:, None], to_words)
+        to_words = torch.bmm(attention.float().reshape(batch, heads * pieces, pieces), self._to)
+        return torch.matmul(self._from[:, None], to_words.view(batch, heads, pieces, -1))

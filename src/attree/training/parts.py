@@ -136,7 +136,8 @@ class ProjectionPart(ScorePart):
 
     def lay_out(self, output: EncoderOutput) -> StateBatch:
         """Return the states of the pieces in the softmax."""
-        return StateBatch.of(output, self.layers, specials=self.specials)
+        whole = bool(self.projection.frozen)
+        return StateBatch.of(output, self.layers, specials=self.specials, whole=whole)
 
     def association(self, features: StateBatch, noise: Noise = None) -> Tensor:
         """Return the association, (sentences, words, words), zero-padded."""
@@ -681,12 +682,10 @@ def _name_by_heads(
         verbal: (sentences, n + 1, n + 1), the probability that the head is a verb.
         names: of the labels.
     """
-    lowered = [i for i, name in enumerate(names) if parted(name or "X")[-1] in _NOT_VERBAL]
-    columns = torch.tensor(lowered, dtype=torch.long, device=labels.device)
+    lowered = labels.new_tensor([parted(name or "X")[-1] in _NOT_VERBAL for name in names])
     verbal = verbal.clamp(max=0.98).to(labels)
-    share = shares.index_select(-1, columns).sum(-1) / any_label
-    less = torch.log1p(-verbal)[..., None].expand(*verbal.shape, len(lowered))
-    labels.index_add_(-1, columns, less)
+    share = shares @ lowered / any_label
+    labels.addcmul_(torch.log1p(-verbal)[..., None], lowered)
     return -torch.log1p(-verbal * share.clamp(max=1))
 
 

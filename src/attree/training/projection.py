@@ -31,32 +31,37 @@ class StateBatch:
     Attributes:
         states: (layers, pieces in the batch, hidden), the sentences one after the other, in the
             type of the encoder.
-        rows: (pieces in the batch,), each piece's index in the flattened (sentence, piece) grid.
+        rows: (pieces in the batch,), each piece's index in the flattened (sentence, piece) grid;
+            None if the states are those of the whole grid.
         pieces: the padded grid, without pieces that are not in the softmax.
     """
 
     states: Tensor
-    rows: Tensor
+    rows: Tensor | None
     pieces: PieceBatch
 
     @classmethod
-    def of(cls, output: EncoderOutput, layers: Sequence[int], *, specials: bool) -> StateBatch:
+    def of(
+        cls, output: EncoderOutput, layers: Sequence[int], *, specials: bool, whole: bool = False
+    ) -> StateBatch:
         """Take the hidden states of a batch, on the device of the encoder's output.
 
         Args:
             output: of the encoder.
             layers: which hidden states.
             specials: whether ``[CLS]`` and ``[SEP]`` are in the softmax.
+            whole: whether to keep the states of the whole grid, which spares copies.
         """
         batch = output.batch
         kept = batch.mask.bool() if specials else batch.word_of >= 0
-        rows = kept.flatten().nonzero()[:, 0]
-        flat = torch.stack([output.states[layer].flatten(0, 1)[rows] for layer in layers])
+        rows = None if whole else kept.flatten().nonzero()[:, 0]
+        each = (output.states[layer].flatten(0, 1) for layer in layers)
+        flat = torch.stack([x if rows is None else x[rows] for x in each])
         return cls(flat, rows, PieceBatch(batch.ids, kept.long(), batch.word_of, batch.n_words))
 
     def words(self) -> Tensor:
         """Return a mask of the words of each sentence, (sentences, words) bool."""
-        position = torch.arange(self.pieces.max_words, device=self.rows.device)
+        position = torch.arange(self.pieces.max_words, device=self.states.device)
         return position < self.pieces.n_words[:, None]
 
 
@@ -106,20 +111,23 @@ class Projection(nn.Module):
         sentences, pieces = batch.pieces.mask.shape
         width = size // self.heads
 
-        hidden_key = batch.pieces.mask[:, None, None, :] == 0
+        hidden_key = batch.pieces.mask[:, None, None, :].log()  # 0, or -inf where there is none
         attention = []
         for layer, flat in enumerate(states):
             if self.frozen:
-                both = self.frozen[layer](flat.to(self._dtype)).float()
+                grid = self.frozen[layer](flat.to(self._dtype))
             else:
                 flat = flat.float()
                 query = torch.addmm(self.query_bias[layer], flat, self.query[layer])
                 key = torch.addmm(self.key_bias[layer], flat, self.key[layer])
-                both = torch.cat((query, key), 1)
-            grid = both.new_zeros(sentences * pieces, 2 * size).index_copy(0, batch.rows, both)
+                grid = torch.cat((query, key), 1)
+            if batch.rows is not None:
+                whole = grid.new_zeros(sentences * pieces, 2 * size)
+                grid = whole.index_copy(0, batch.rows, grid)
             parts = grid.view(sentences, pieces, 2, self.heads, width).permute(2, 0, 3, 1, 4)
-            logits = (parts[0] / math.sqrt(width)) @ parts[1].transpose(-1, -2)
-            logits = logits.masked_fill_(hidden_key, -torch.inf)
+            queries, keys = parts.to(torch.float32, memory_format=torch.contiguous_format)
+            logits = (queries / math.sqrt(width)) @ keys.transpose(-1, -2)
+            logits += hidden_key
             attention.append(logits.softmax(-1).mean(1))  # (sentences, pieces, pieces)
         # the merger takes any number of matrices a sentence: layers here, in place of heads
         return WordMerger(batch.pieces)(torch.stack(attention, 1)).transpose(0, 1)
