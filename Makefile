@@ -20,6 +20,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export HF_HUB_OFFLINE := 1
 # One thread a process unless asked otherwise: Snakemake places the processes on the cores.
 export OMP_NUM_THREADS ?= 1
+# Where it is set, every command would compile all that it imports: 3 s each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-full test-newest lint bench bench-gpu bench-peers pins clean
 
