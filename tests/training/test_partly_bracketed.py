@@ -286,3 +286,10 @@ def test_constraints_have_their_own_sentences(tmp_path: Path):
     arguments = ["try", "Other words.", "--constraints", str(tmp_path / "mine.half")]
     done = CliRunner().invoke(app, arguments)
     assert "--constraints has its own sentences — leave SENTENCE out" in str(done.exception)
+
+
+def test_constraints_without_a_tree_that_can_be_read_are_an_error(tmp_path: Path):
+    (mine := tmp_path / "mine.half").write_text("( the old man )\n")
+    done = CliRunner().invoke(app, ["try", "--constraints", str(mine)])
+    assert getattr(done.exception, "code", None) == "nothing-read"
+    assert "mine.half:1: " in done.output + done.stderr

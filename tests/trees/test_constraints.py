@@ -52,6 +52,11 @@ def test_chains_are_the_labels_of_one_span_in_their_order():
     assert found and not Constraints()
 
 
+def test_constraints_from_a_generator_are_kept():
+    given_once = Constraints((span for span in [(0, 2, "NP")]), (span for span in [(1, 3)]))
+    assert given_once == Constraints(((0, 2, "NP"),), ((1, 3),))
+
+
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 8))
 def test_spans_without_penalty_cross_nothing_required_and_are_not_forbidden(seed: int, n: int):
     drawn_ones = drawn.constraints(seed, n)

@@ -132,8 +132,11 @@ def _partly_bracketed(
     if sentence is not None:
         problem = "--constraints has its own sentences"
         raise AttreeError("two-inputs", problem, fix="leave SENTENCE out")
+    tree = None
     for tree in read_whole([path], SplitSettings(), say, partial=True):
         yield list(tree.words), constraints_of(tree)
+    if tree is None:
+        raise AttreeError("nothing-read", "no tree was read", file=path, fix="write one a line")
 
 
 def _sentences(

@@ -29,9 +29,8 @@ class PackedLinear(nn.Module):
 
     def plus(self, x: Tensor, other: Tensor) -> Tensor:
         """Return ``x Wᵀ + b + other`` for ``x``, (rows, in), of a rounded number of rows."""
-        fused = _onednn("_linear_pointwise").binary
-        total: Tensor = fused(x, other, self._packed, self.bias, "add")
-        return total
+        out: Tensor = _onednn("_linear_pointwise").binary(x, other, self._packed, self.bias, "add")
+        return out
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (…, out) for ``x``, (…, in)."""

@@ -50,6 +50,9 @@ class Constraints:
 
     def __post_init__(self) -> None:
         """Check the constraints, apart from the sentence."""
+        # a generator can be read once only
+        object.__setattr__(self, "required", tuple(self.required))
+        object.__setattr__(self, "forbidden", tuple(self.forbidden))
         spans = [(start, end) for start, end, _ in self.required]
         for start, end in (*spans, *self.forbidden):
             if not 0 <= start < end:
