@@ -240,8 +240,8 @@ class Plan:
         if not having:
             problem = f"{where}: no language has a split {run.split}"
             fix = f"put <language>/{run.split}.* into a folder of treebanks.folders"
-            # one that cannot be read may have it
-            raise [*self._problems.values(), AttreeError("unknown-split", problem, fix=fix)][0]
+            none = AttreeError("unknown-split", problem, fix=fix)
+            raise next(iter(self._problems.values()), none)  # one that cannot be read may have it
         return having
 
     def _check_members(self, parser: str, language: str, split: str, where: str) -> None:

@@ -29,10 +29,9 @@ class StateBatch:
     """Flat hidden states of a batch of sentences, and the positions of their pieces and words.
 
     Attributes:
-        states: (layers, pieces in the batch, hidden), the sentences one after the other, in the
-            type of the encoder.
-        rows: (pieces in the batch,), each piece's index in the flattened (sentence, piece) grid;
-            None if the states are those of the whole grid.
+        states: (layers, rows, hidden), the sentences one after the other, in the encoder's type.
+        rows: (rows,), each piece's index in the flattened (sentence, piece) grid; None if the
+            states are those of the whole grid.
         pieces: the padded grid, without pieces that are not in the softmax.
     """
 
@@ -122,8 +121,7 @@ class Projection(nn.Module):
                 key = torch.addmm(self.key_bias[layer], flat, self.key[layer])
                 grid = torch.cat((query, key), 1)
             if batch.rows is not None:
-                whole = grid.new_zeros(sentences * pieces, 2 * size)
-                grid = whole.index_copy(0, batch.rows, grid)
+                grid = grid.new_zeros(sentences * pieces, 2 * size).index_copy(0, batch.rows, grid)
             parts = grid.view(sentences, pieces, 2, self.heads, width).permute(2, 0, 3, 1, 4)
             queries, keys = parts.to(torch.float32, memory_format=torch.contiguous_format)
             logits = (queries / math.sqrt(width)) @ keys.transpose(-1, -2)
