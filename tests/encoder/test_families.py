@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoModel, AutoTokenizer
 
 from attree.encoder import attention
-from attree.encoder.bert import Bert
+from attree.encoder.bert import Bert, _mixed
 from attree.encoder.device import settle_dtype
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.low_rank import adapt
@@ -281,6 +281,28 @@ def test_bfloat16_is_as_near_to_float32_as_that_of_transformers(checkpoint: Path
         sides = found[layer], states[layer]
         apart = [float((side - right[layer])[there].norm()) for side in sides]
         assert apart[0] < 1.3 * apart[1]
+
+
+@pytest.mark.parametrize("padding", [False, True])
+def test_keys_added_to_whole_vectors_count_for_nothing(padding: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    for length in range(1, 50):
+        parts = torch.randn(3, 2, 4, length, 8, generator=generator).bfloat16()
+        kept = torch.ones(2, 1, 1, length, dtype=torch.bool)
+        kept[1, ..., length // 2 + 1 :] = False
+        mask = kept if padding else None
+        query, key, value = parts.double()
+        scores = query @ key.transpose(2, 3) / 8**0.5
+        scores = scores.masked_fill(~kept, -torch.inf) if padding else scores
+        apart = (_mixed(*parts, mask).double() - scores.softmax(-1) @ value).norm()
+        usual = torch.nn.functional.scaled_dot_product_attention(*parts, mask)
+        assert apart <= 1.3 * (usual.double() - scores.softmax(-1) @ value).norm()
+        torch.testing.assert_close(
+            _mixed(*parts.float(), mask),
+            torch.nn.functional.scaled_dot_product_attention(*parts.float(), mask),
+            atol=0,
+            rtol=0,
+        )
 
 
 def test_a_torch_without_packed_products_computes_the_same(

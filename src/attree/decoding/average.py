@@ -62,8 +62,7 @@ def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]
     """Return the normalised weights of members, (members,) float64."""
     votes = np.array([1.0] * members if weights is None else weights)
     if votes.size != members or not (np.isfinite(votes) & (votes > 0)).all():
-        problem = f"the weights {votes.tolist()} are not a number above 0 for each of"
-        problem += f" {members} parsers"
+        problem = f"weights {votes.tolist()} are not a number above 0 for each of {members} parsers"
         fix = "give each parser a number above 0, or give none"
         raise AttreeError("bad-weights", problem, fix=fix)
     return votes / votes.sum()

@@ -41,14 +41,6 @@ class _Capture:
     layer: int = -1
     hidden: dict[int, torch.Tensor] = field(default_factory=dict)
 
-    def enter(self, layer: int, states: torch.Tensor) -> None:
-        """Note that ``layer`` is about to run on ``states``."""
-        self.layer = layer
-        if layer in self.states:
-            self.hidden[layer] = states
-        if layer >= max(self.states, default=-1) and layer > max(self.heads, default=-1):
-            raise _Enough
-
     def attend(self, probabilities: torch.Tensor) -> None:
         """Keep the probabilities of the wanted heads of the running layer."""
         self.keep(self.layer, probabilities)
@@ -119,8 +111,14 @@ def has_interface(model: nn.Module) -> bool:
 
 
 def _enter(layer: int, _: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-    if (capture := _active.get()) is not None:
-        capture.enter(layer, inputs[0] if inputs else named["hidden_states"])
+    """Note that a layer is about to run, and on which states."""
+    if (capture := _active.get()) is None:
+        return
+    capture.layer = layer
+    if layer in capture.states:
+        capture.hidden[layer] = inputs[0] if inputs else named["hidden_states"]
+    if layer >= max(capture.states, default=-1) and layer > max(capture.heads, default=-1):
+        raise _Enough
 
 
 def watch(layers: nn.ModuleList) -> None:

@@ -34,13 +34,10 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (…, out) for ``x``, (…, in)."""
-        count = x.shape[:-1].numel()
-        fits = rounded(count) == count  # as the rows of our own encoder always do
-        rows = x if fits else lengthened(x.flatten(0, -2), rounded(count))
-        product: Tensor = _onednn("_linear_pointwise")(
-            rows, self._packed, self.bias, "none", [], "none"
-        )
-        return product if fits else product[:count].unflatten(0, x.shape[:-1])
+        count, product = x.shape[:-1].numel(), _onednn("_linear_pointwise")
+        rows = lengthened(x.flatten(0, -2), rounded(count))
+        out: Tensor = product(rows, self._packed, self.bias, "none", [], "none")
+        return out[:count].unflatten(0, x.shape[:-1])
 
 
 def rounded(rows: int) -> int:

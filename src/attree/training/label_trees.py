@@ -183,10 +183,7 @@ def _credit(names: tuple[str, ...], unlabelled: float) -> tuple[_Floats, _Floats
     size = np.array([chain.total() for chain in chains], np.float64)
     phrase = np.minimum(size, 1.0)
     shared = (1.0 - unlabelled) * shared + unlabelled * np.outer(phrase, phrase)
-    return (
-        shared + _OWN * np.diag(phrase),
-        (1.0 - unlabelled) * size + unlabelled * phrase,
-    )
+    return shared + _OWN * np.diag(phrase), (1.0 - unlabelled) * size + unlabelled * phrase
 
 
 def _best_nodes(gain: _Floats, n_words: torch.Tensor) -> tuple[_Ints, ...]:

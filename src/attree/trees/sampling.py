@@ -120,7 +120,6 @@ def refuse_overlap(
     """
     shared = int(np.isin(fingerprints(evaluated), trained).sum())
     if shared and not allow:
-        problem = f"{shared} of the sentences to be evaluated are among the training trees, which "
-        problem += "would flatter the score"
+        problem = f"{shared} of the sentences to be evaluated are among the training trees"
         raise AttreeError("overlap", problem, fix="choose other trees, or pass --allow-overlap")
     return shared
