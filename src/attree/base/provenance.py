@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import attree
+from attree.base.process import without_collecting
 
 _ROOT = Path(attree.__file__).parent
 _PREFIX = f"{attree.__name__}."
@@ -54,6 +55,7 @@ def closure(*entries: str, not_run: Collection[str] = ()) -> tuple[str, ...]:
 
 
 @functools.cache
+@without_collecting()
 def code_hash(*entries: str, not_run: tuple[str, ...] = ()) -> str:
     """Hash the syntax trees, docstrings left out, of a closure (see :func:`closure`).
 
@@ -160,8 +162,7 @@ def _file(module: str) -> Path | None:
 
 @functools.cache
 def _parts(module: str) -> list[_Part]:
-    file = _file(module)
-    assert file is not None
+    file = Path(_file(module) or "")
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     tree = ast.parse(file.read_text(encoding="utf-8"), file)
     _drop_docstring(tree.body)

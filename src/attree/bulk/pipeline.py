@@ -8,6 +8,7 @@ before it or on its worker.
 """
 
 import queue
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.process import give_memory_back
+from attree.base.process import give_memory_back, use_threads
 from attree.bulk.manifest import LinesOfFile
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
@@ -97,6 +97,9 @@ class Pipeline:
         self._settings, self._folder = settings, folder
         make_folders(folder, settings)
         self._since_trimmed = 0
+        # the encoder wants the interpreter after every operation: by default it would wait 5 ms for
+        # the thread that splits words
+        sys.setswitchinterval(1e-4)
         self._threads = threads_of(parser.model)
         self._waiting: queue.Queue[Any] = queue.Queue()
         self._prepared: queue.Queue[Any] = queue.Queue(1)
@@ -174,7 +177,7 @@ class Pipeline:
                 constraints.append(line.constraints)
 
     def _encode_all(self) -> None:
-        one_core = {"initializer": torch.set_num_threads, "initargs": (1,)}
+        one_core = {"initializer": use_threads, "initargs": (1,)}
         step, how = (_parse, one_core) if self._threads > 1 else (_encode, {})
         pool = ThreadPoolExecutor(self._threads, **how)  # type: ignore[call-overload]
         while True:

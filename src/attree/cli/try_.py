@@ -206,8 +206,7 @@ def _shown(ranked: Candidate, form: str, rank: int | None, parser: str | None) -
     scored += [] if ranked.probability is None else [f"probability {ranked.probability:.3g}"]
     if form == "brackets":
         return "\t".join([safe(tree.brackets()), *scored])
-    heading = "" if rank is None else f"{', '.join([str(rank), *scored])}\n"
-    return f"{heading}{tree}"
+    return str(tree) if rank is None else f"{', '.join([str(rank), *scored])}\n{tree}"
 
 
 def _warn(tree: Tree, parser: Parser) -> None:

@@ -3,11 +3,13 @@
 import re
 from dataclasses import replace
 
-import torch
-
 from attree.base.errors import AttreeError
+from attree.base.process import without_collecting
 from attree.base.terminal import say
 from attree.encoder.source import ResolvedEncoder
+
+with without_collecting():
+    import torch
 
 
 def choose_device(name: str | None) -> torch.device:
