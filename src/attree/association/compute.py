@@ -120,8 +120,7 @@ def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
     short, long = np.flatnonzero(~too_long), np.flatnonzero(too_long)
     if long.size and task.settings.too_long == "error":
         first = int(long[0])
-        problem = f"this sentence has {len(pieces[first].ids)} word pieces, the encoder "
-        problem += f"{encoder.slug} takes {encoder.max_pieces}"
+        problem = f"{len(pieces[first].ids)} word pieces, {encoder.slug} takes {encoder.max_pieces}"
         where = {name: sentences[name][first].as_py() for name in ("file", "line")}
         fix = "set the policy for too long sentences to right_branching or skip"
         raise AttreeError("too-many-pieces", problem, **where, fix=fix)

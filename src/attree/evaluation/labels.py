@@ -188,7 +188,7 @@ def _counted(trees: Trees, ids: dict[str, int]) -> tuple[_Ints, ...]:
         name = cut(label)
         equal = {name}.union(*(pair for pair in COLLINS.same_labels if name in pair))
         classes.append(-1 if COLLINS.deletes(name) else ids.setdefault(min(equal), len(ids)))
-    codes = np.zeros(trees.starts.size, np.int64) if trees.labels is None else trees.labels
+    codes = np.zeros(trees.starts.size, int) if trees.labels is None else np.int64(trees.labels)
     labels = np.array(classes or [-1], np.int64)[codes]
     if trees.labels is not None and "" in trees.label_names:
         whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
@@ -244,9 +244,10 @@ def label_recall(
     if gold.labels is not None:
         cells = cells_of(gold)
         found = np.isin(cells, predicted.cells, kind="table")
-        counted = has_tree[gold.tree_of] & (gold.ends - gold.starts > 1)
+        counted = np.flatnonzero(has_tree[gold.tree_of] & (gold.ends - gold.starts > 1))
+        cells, codes = (2 * cells + found)[counted], np.int64(gold.labels[counted])  # odd: found
         for name in counts:
             fits = np.array([name in (label, cut(label)) for label in gold.label_names], bool)
-            kept = counted & fits[gold.labels]
-            counts[name] = LabelCount(*(distinct(cells[x]).size for x in (kept, kept & found)))
+            spans = distinct(cells[fits[codes]])
+            counts[name] = LabelCount(spans.size, int((spans & 1).sum()))
     return counts

@@ -73,7 +73,7 @@ def distinct_spans(
 def distinct(values: _Ints) -> _Ints:
     """Return each value once, ascending; ``np.unique`` hashes integers, which is far slower."""
     ordered = np.sort(values, kind="stable")
-    return ordered[np.diff(ordered, prepend=-1) > 0]
+    return np.concatenate((ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]))
 
 
 def matched(gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1) -> _Ints:
