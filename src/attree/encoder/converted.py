@@ -241,8 +241,7 @@ def _check_hash(name: str, encoder: Carried, files: Sequence[Path]) -> None:
     versions = set(map(_version, encoder.parts)) - {encoder.version}
     problem = f"version {' and '.join(sorted(versions))} of the package has another encoder"
     if not versions:
-        problem = f"the encoder {name} is damaged or changed: its SHA-256 is {digest[:12]}…, not "
-        problem += f"{encoder.sha256[:12]}…"
+        problem = f"{name} is damaged or changed: SHA-256 {digest[:9]}…, not {encoder.sha256[:9]}…"
     raise AttreeError("altered-package", problem, file=files[0], fix=encoder.reinstall)
 
 

@@ -243,9 +243,9 @@ def label_recall(
     counts = dict.fromkeys(labels, LabelCount())
     if gold.labels is not None:
         cells = cells_of(gold)
-        found = np.isin(cells, predicted.cells, kind="table")
         counted = np.flatnonzero(has_tree[gold.tree_of] & (gold.ends - gold.starts > 1))
-        cells, codes = (2 * cells + found)[counted], np.int64(gold.labels[counted])  # odd: found
+        cells = (2 * cells + predicted.have(cells))[counted]  # odd where a span is found
+        codes = np.int64(gold.labels[counted])
         for name in counts:
             fits = np.array([name in (label, cut(label)) for label in gold.label_names], bool)
             spans = distinct(cells[fits[codes]])

@@ -61,8 +61,7 @@ def every_difference(
     """
     for name, scores in zip(names, parsers, strict=True):
         if not np.array_equal(scores.sentence, parsers[0].sentence):
-            problem = f"{name} is scored on other sentences than {names[0]} "
-            problem += f"({scores.sentence.size:,} and {parsers[0].sentence.size:,})"
+            problem = f"{name} is scored on other sentences than {names[0]}"
             fix = "score every parser on the same split, with the same max_words"
             raise AttreeError("other-sentences", problem, fix=fix)
     return {

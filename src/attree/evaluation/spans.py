@@ -28,6 +28,12 @@ class DistinctSpans:
         """Number of spans of each tree."""
         return np.diff(np.searchsorted(self.cells, tables_of(self.n_words)))
 
+    def have(self, cells: _Ints) -> NDArray[np.bool_]:
+        """Tell which cells of these tables are among the spans; ``np.isin`` takes longer."""
+        table = np.zeros(tables_of(self.n_words)[-1], bool)
+        table[self.cells] = True
+        return table[cells]
+
 
 def tables_of(n_words: _Ints) -> _Ints:
     """Return where each tree's table of (words + 1)² cells begins, and the end of the last."""
@@ -84,6 +90,6 @@ def matched(gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1) 
     counts = predicted.counts
     tree = np.arange(counts.size)
     shift = tables_of(gold.n_words)[tree // trees_each] - tables_of(predicted.n_words)[:-1]
-    shared = np.isin(predicted.cells + np.repeat(shift, counts), gold.cells, kind="table")
+    shared = gold.have(predicted.cells + np.repeat(shift, counts))
     ends, so_far = np.cumsum(counts), np.concatenate(([0], np.cumsum(shared)))
     return so_far[ends] - so_far[ends - counts]

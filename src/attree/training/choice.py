@@ -166,8 +166,7 @@ def _parse_counts(choice: Choice, treebanks: int) -> list[int | None]:
     if len(wanted) == 1:
         return wanted if choice.shares is None else wanted * treebanks
     if len(wanted) != treebanks:
-        problem = f"--trees {','.join(choice.trees or ())} gives {len(wanted)} numbers for "
-        problem += f"{treebanks} treebanks"
+        problem = f"--trees gives {len(wanted)} numbers for {treebanks} treebanks"
         raise AttreeError("tree-counts", problem, fix="give one number for all, or one for each")
     return wanted
 
