@@ -61,9 +61,9 @@ def every_difference(
     """
     for name, scores in zip(names, parsers, strict=True):
         if not np.array_equal(scores.sentence, parsers[0].sentence):
-            problem = f"{name} is scored on other sentences than {names[0]}"
-            fix = "score every parser on the same split, with the same max_words"
-            raise AttreeError("other-sentences", problem, fix=fix)
+            problem = f"{name} is scored on other sentences than {names[0]} "
+            problem += f"({scores.sentence.size:,} and {parsers[0].sentence.size:,})"
+            raise AttreeError("other-sentences", problem, fix="use the same split and max_words")
     return {
         metric: paired_bootstraps(np.stack([scores.parts(metric) for scores in parsers]))
         for metric in HEADINGS
