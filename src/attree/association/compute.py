@@ -119,8 +119,8 @@ def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
     too_long = np.array([sentence.too_long for sentence in pieces], bool)
     short, long = np.flatnonzero(~too_long), np.flatnonzero(too_long)
     if long.size and task.settings.too_long == "error":
-        first = int(long[0])
-        problem = f"{len(pieces[first].ids)} word pieces, {encoder.slug} takes {encoder.max_pieces}"
+        first, most = int(long[0]), encoder.max_pieces
+        problem = f"{len(pieces[first].ids)} word pieces are too many: {encoder.slug} takes {most}"
         where = {name: sentences[name][first].as_py() for name in ("file", "line")}
         fix = "set the policy for too long sentences to right_branching or skip"
         raise AttreeError("too-many-pieces", problem, **where, fix=fix)

@@ -162,7 +162,8 @@ def _file(module: str) -> Path | None:
 
 @functools.cache
 def _parts(module: str) -> list[_Part]:
-    file = Path(_file(module) or "")
+    file = _file(module)
+    assert file is not None
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     tree = ast.parse(file.read_text(encoding="utf-8"), file)
     _drop_docstring(tree.body)

@@ -130,7 +130,7 @@ def _tuned(
     tokeniser = read_tokeniser(folder, model)
     text = masked_lm.sequences(read_texts(files), tokeniser, length=length)
     if len(text) < recipe.batch:
-        problem = f"too little text: {len(text)} sequences, where a batch has {recipe.batch}"
+        problem = f"{len(text)} sequences of {length} pieces do not fill a batch of {recipe.batch}"
         raise AttreeError("too-little-text", problem, fix="give more text, or a smaller --batch")
     train = functools.partial(
         masked_lm.train,

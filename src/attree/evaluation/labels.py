@@ -242,10 +242,9 @@ def label_recall(
     """
     counts = dict.fromkeys(labels, LabelCount())
     if gold.labels is not None:
-        cells = cells_of(gold)
         counted = np.flatnonzero(has_tree[gold.tree_of] & (gold.ends - gold.starts > 1))
-        cells = (2 * cells + predicted.have(cells))[counted]  # odd where a span is found
-        codes = np.int64(gold.labels[counted])
+        cells, codes = cells_of(gold)[counted], np.int64(gold.labels[counted])
+        cells = 2 * cells + predicted.have(cells)  # odd where a span is found
         for name in counts:
             fits = np.array([name in (label, cut(label)) for label in gold.label_names], bool)
             spans = distinct(cells[fits[codes]])

@@ -62,7 +62,7 @@ def write_imported(
     if len(gold) - len(trees) > max(MOST_SENTENCES, accept_loss) * len(gold):
         problem = f"only {len(trees):,} of {len(gold):,} sentences have a tree"
         problem += f" (first: {refused[0]})"
-        fix = "give trees of all, or set --accept-loss (accept_loss in config.yaml)"
+        fix = "give the missing trees, or set --accept-loss (accept_loss in config.yaml)"
         raise AttreeError("missing-trees", problem, file=predictions[0], fix=fix)
     parses = as_parses(gold, trees, labelled=has_labels(trees.values(), predictions[0]))
     parses = replace(parses, sentence=table["sentence"].to_numpy())

@@ -120,6 +120,6 @@ def refuse_overlap(
     """
     shared = int(np.isin(fingerprints(evaluated), trained).sum())
     if shared and not allow:
-        problem = f"{shared} of the sentences to be evaluated are among the training trees"
+        problem = f"{shared} of the scored sentences were trained on, which would flatter the score"
         raise AttreeError("overlap", problem, fix="choose other trees, or pass --allow-overlap")
     return shared
